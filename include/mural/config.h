@@ -1,0 +1,162 @@
+/* Configuration: file, command line and preset become one checked, immutable struct that knows where each value came from.
+ *
+ * Precedence: command line over file over preset over default. The file is DeepSpeed's (HJSON as people write it), with
+ * Mural's own settings in a block "mural". Every message names file:line:key, what was expected and what was found.
+ * Nobody looks a key up by name later: components get their slice (`&config->batch`, ...).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef MURAL_CONFIG_H
+#define MURAL_CONFIG_H
+
+#include "mural/data.h"
+#include "mural/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The batch triangle, resolved: train_batch == micro_batch * accumulation * ranks. */
+typedef struct mural_batch_config {
+	uint64_t train_batch; /* images per optimizer step, all ranks */
+	uint64_t micro_batch; /* images per rank and forward/backward */
+	uint64_t accumulation; /* micro-batches per step and rank */
+} mural_batch_config;
+
+typedef enum mural_optimizer_kind {
+	MURAL_OPTIMIZER_ADAMW,
+	MURAL_OPTIMIZER_ADAM, /* L2 in the gradient: DeepSpeed's Adam with adam_w_mode false */
+	MURAL_OPTIMIZER_OTHER /* known to DeepSpeed, read and checked, not runnable yet; `name` says which */
+} mural_optimizer_kind;
+
+typedef enum mural_decay_rule {
+	MURAL_DECAY_ALL, /* every parameter, as torch.optim and DeepSpeed do */
+	MURAL_DECAY_WEIGHTS /* not biases, norms, positions and class token, as timm does */
+} mural_decay_rule;
+
+typedef struct mural_optimizer_config {
+	mural_optimizer_kind kind;
+	char name[32]; /* lower case, as in the file */
+	double lr; /* > 0; default 1e-3 */
+	double beta1, beta2; /* [0, 1); 0.9, 0.999 */
+	double eps; /* > 0; 1e-8 */
+	double weight_decay; /* >= 0; 0.01 for AdamW without a file, DeepSpeed's 0 with one */
+	bool bias_correction; /* true */
+	mural_decay_rule decay_rule;
+	double clipping; /* global L2 norm, 0 = off; default 1.0 as DeepSpeed since 0.19.3 */
+} mural_optimizer_config;
+
+typedef enum mural_schedule_kind {
+	MURAL_SCHEDULE_CONSTANT,
+	MURAL_SCHEDULE_COSINE, /* Mural's own: linear warm-up to lr, then half a cosine to min_lr at the last step */
+	MURAL_SCHEDULE_WARMUP, /* DeepSpeed WarmupLR */
+	MURAL_SCHEDULE_WARMUP_DECAY, /* WarmupDecayLR */
+	MURAL_SCHEDULE_WARMUP_COSINE, /* WarmupCosineLR */
+	MURAL_SCHEDULE_ONE_CYCLE, /* OneCycle */
+	MURAL_SCHEDULE_RANGE_TEST /* LRRangeTest */
+} mural_schedule_kind;
+
+/* Fields outside the kind's own are 0. Names and formulas: DeepSpeed's schedulers; docs/configuration.md. */
+typedef struct mural_schedule_config {
+	mural_schedule_kind kind;
+	uint64_t total_steps; /* optimizer steps of the run; resolved from epochs where needed, 0 = not yet known */
+	double warmup_epochs; /* COSINE: warm-up in epochs, used when warmup_steps is 0 */
+	uint64_t warmup_steps;
+	bool warmup_log; /* DeepSpeed's warmup_type "log" (its default); false: "linear" */
+	double min_lr; /* COSINE: last value. WARMUP, WARMUP_DECAY: warmup_min_lr */
+	double max_lr; /* WARMUP, WARMUP_DECAY: warmup_max_lr; ONE_CYCLE: cycle_max_lr */
+	double warmup_min_ratio, cos_min_ratio; /* WARMUP_COSINE */
+	double cycle_min_lr, cycle_decay_rate;
+	uint64_t cycle_first_steps, cycle_second_steps, cycle_decay_steps, cycle_first_stairs, cycle_second_stairs;
+	bool cycle_momentum;
+	double cycle_min_momentum, cycle_max_momentum, cycle_momentum_decay;
+	double range_min_lr, range_rate;
+	uint64_t range_steps;
+	bool range_staircase;
+} mural_schedule_config;
+
+typedef enum mural_precision { MURAL_FP32, MURAL_BF16, MURAL_FP16 } mural_precision;
+
+typedef enum mural_offload { MURAL_OFFLOAD_NONE, MURAL_OFFLOAD_CPU, MURAL_OFFLOAD_NVME } mural_offload;
+
+typedef struct mural_engine_config {
+	mural_precision precision;
+	double loss_scale; /* fp16: 0 = dynamic */
+	unsigned initial_scale_power, loss_scale_window, hysteresis;
+	bool consecutive_hysteresis;
+	double min_loss_scale;
+	int zero_stage; /* 0 .. 3 */
+	uint64_t reduce_bucket; /* elements; default 5e8 */
+	uint64_t allgather_bucket; /* elements; default 5e8 */
+	bool overlap_comm; /* reduce during backward; Mural's default: true */
+	uint64_t sub_group_size, persistence_threshold, model_persistence_threshold, prefetch_bucket;
+	mural_offload offload_optimizer, offload_param;
+	bool offload_optimizer_pin, offload_param_pin;
+} mural_engine_config;
+
+typedef struct mural_run_config {
+	char run_dir[1024]; /* where the run's folder is written; "" = runs/<time> */
+	uint32_t epochs; /* default 1 */
+	uint64_t max_steps; /* 0 = no limit */
+	uint32_t seed;
+	uint64_t steps_per_print; /* 0 = never, DeepSpeed's default with a file */
+	bool wall_clock_breakdown;
+	char ops[32]; /* "auto", "cpu", "reference" */
+	char comm[32]; /* "auto", "self", "openmpi", "mpich" */
+	unsigned threads; /* OpenMP threads per rank; 0 = cores / ranks on the node */
+	double label_smoothing; /* [0, 1) */
+	bool progress; /* progress bar on a terminal */
+	bool strict; /* warnings are errors */
+	char init_weights[1024]; /* safetensors to start from; "" = none */
+} mural_run_config;
+
+typedef struct mural_config {
+	mural_model_config model;
+	mural_data_config data;
+	mural_batch_config batch;
+	mural_optimizer_config optimizer;
+	mural_schedule_config schedule;
+	mural_engine_config engine;
+	mural_run_config run;
+	int ranks;
+} mural_config;
+
+/* What to read. Zero-initialise. Arrays and strings are borrowed for the call. */
+typedef struct mural_config_sources {
+	const char *file; /* path as the user gave it, or NULL */
+	int argc; /* options only: no program name, no command */
+	const char *const *argv;
+	int ranks; /* data-parallel world, >= 1 */
+} mural_config_sources;
+
+typedef struct mural_config_report mural_config_report; /* origins, warnings, the values as text */
+
+/* Resolves and checks. On success *config is complete and *report (may be NULL: not wanted) is the caller's to free.
+ * On failure err says why, *report is NULL, nothing else changed. */
+MURAL_API mural_status mural_config_resolve(mural_config *config, mural_config_report **report,
+                                            const mural_config_sources *sources, mural_error *err);
+MURAL_API void mural_config_report_free(mural_config_report *report);
+
+/* Can this build run it? MURAL_USAGE "... not supported" naming the key, its value and its line. */
+MURAL_API mural_status mural_config_check_supported(const mural_config *config, const mural_config_report *report,
+                                                    mural_error *err);
+
+/* Warnings, each as "W-UNKNOWN: file:line: key: ..." . */
+MURAL_API size_t mural_config_warnings(const mural_config_report *report);
+MURAL_API const char *mural_config_warning(const mural_config_report *report, size_t i);
+
+/* "run.json:3:2: train_batch_size", "argument --lr", "preset vit_b_16", "default" for a key such as "optimizer.params.lr". */
+MURAL_API const char *mural_config_origin(const mural_config_report *report, const char *key);
+
+/* --show-config: every value in force with its origin, one line each, grouped; valid HJSON that resolves to the same. */
+MURAL_API void mural_config_print(const mural_config *config, const mural_config_report *report, FILE *out);
+
+/* --help-config: every key, type, range, default and meaning, from the table that the reader uses. markdown: as
+ * docs/configuration.md has it. */
+MURAL_API void mural_config_help(FILE *out, bool markdown);
+/* Options that mural_config_resolve takes from a command line, for `mural train --help`. */
+MURAL_API void mural_config_help_options(FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

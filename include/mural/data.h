@@ -1,0 +1,62 @@
+/* Data sets: where images come from and what happens to them before the model.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef MURAL_DATA_H
+#define MURAL_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mural/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MURAL_MAX_CHANNELS 16
+
+typedef enum mural_data_format {
+	MURAL_DATA_AUTO, /* told from the folder's contents */
+	MURAL_DATA_IDX, /* MNIST's format, plain or gzip */
+	MURAL_DATA_SYNTHETIC /* made-up images that a model can learn, the same for a seed everywhere */
+} mural_data_format;
+
+typedef struct mural_data_config {
+	char path[1024]; /* folder or "fashion-mnist" (Debian's package) or "synthetic" */
+	mural_data_format format;
+	uint64_t synthetic_images; /* for synthetic training sets; the test set has a quarter of it */
+	double fraction; /* (0, 1]: the first ceil(fraction * n) of a shuffled training set; weak scaling uses it. default 1 */
+	bool normalise_given; /* false: mean and std are the data set's own, or 0.5 */
+	float mean[MURAL_MAX_CHANNELS], std[MURAL_MAX_CHANNELS]; /* of pixels in [0, 1] */
+	unsigned crop_padding; /* pixels of zero padding for a random crop of the same size; 0 = none */
+	double flip; /* probability of a horizontal flip, [0, 1] */
+	bool shuffle; /* default true */
+	bool drop_last; /* leave out the short last batch of an epoch; default false */
+	unsigned loader_threads; /* default 1; 0 loads in the trainer's thread */
+	unsigned prefetch; /* micro-batches kept ready; default 4 */
+} mural_data_config;
+
+typedef struct mural_data mural_data;
+
+typedef enum mural_split { MURAL_SPLIT_TRAIN, MURAL_SPLIT_TEST } mural_split;
+
+typedef struct mural_data_facts {
+	char name[64]; /* "fashion-mnist", "idx", "synthetic" */
+	char path[1024];
+	uint64_t images;
+	size_t channels, height, width;
+	size_t classes; /* largest label + 1, or what the format says */
+} mural_data_facts;
+
+/* Opens one split; `classes` of the model bounds the labels (0: do not check). MURAL_DATA names file, byte, what was
+ * expected and found. The caller frees. height, width, channels: what synthetic images shall have; ignored otherwise. */
+MURAL_API mural_status mural_data_open(mural_data **data, const mural_data_config *config, mural_split split,
+                                       uint32_t seed, size_t channels, size_t height, size_t width, size_t classes,
+                                       mural_error *err);
+MURAL_API void mural_data_free(mural_data *data);
+MURAL_API const mural_data_facts *mural_data_get_facts(const mural_data *data);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,103 @@
+/* The collectives table: buffers and groups, nothing about gradients.
+ *
+ * Every collective is begun with a handle and waited for; the buffer belongs to the handle in between. All ranks of a
+ * comm call the same collectives in the same order. Tables:
+ *     self       one rank, no library
+ *     mpi        host memory, any MPI, loaded at run time (mpi_module.c). One thread makes every MPI call, MPI_Init_thread
+ *                included, and never blocks inside MPI: it tests, sleeps 50 us, tests.
+ *     nccl, emulated   later
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_COMM_COMM_H
+#define MU_COMM_COMM_H
+
+#include <stdbool.h>
+
+#include "base/fail.h"
+#include "base/types.h"
+
+typedef struct mu_comm mu_comm;
+
+typedef enum mu_reduce { MU_SUM, MU_MAX, MU_MIN } mu_reduce;
+
+/* In flight: zero-initialise, begin, wait. Owned by the caller, who keeps it in place until wait returns. */
+typedef struct mu_pending {
+	void *request; /* the table's own; NULL when nothing is in flight */
+	double begun, ended; /* mu_now() seconds: posted, and finished as the comm thread saw it */
+	size_t bytes;
+} mu_pending;
+
+typedef struct mu_comm_facts {
+	int rank, size; /* of all */
+	int local_rank, local_size; /* on this host */
+	char host[256];
+	char library[128]; /* "Open MPI 4.1.4", "none" */
+} mu_comm_facts;
+
+typedef struct mu_comm_table {
+	const char *name; /* "self", "mpi" */
+	const char *build_id; /* MU_BUILD_ID */
+
+	/* Collective over the launcher's world. */
+	mural_status (*open)(mu_comm **comm, mural_error *err);
+	/* Collective; after a failure use abort. NULL is fine. */
+	void (*close)(mu_comm *comm);
+	/* Ends the other ranks too, as far as the launcher allows; does not return to a usable comm. Exit with `code`. */
+	void (*abort)(mu_comm *comm, int code);
+	const mu_comm_facts *(*facts)(const mu_comm *comm);
+
+	/* In place over `count` elements. type: MU_F32, MU_F64, MU_I32, MU_I64 (MU_U8 for MAX and MIN); MU_BF16 and MU_F16 later. */
+	mural_status (*all_reduce_begin)(mu_comm *comm, void *buffer, size_t count, mu_dtype type, mu_reduce how,
+	                                 mu_pending *pending, mural_error *err);
+	mural_status (*broadcast_begin)(mu_comm *comm, void *buffer, size_t bytes, int root, mu_pending *pending,
+	                                mural_error *err);
+	/* Each rank's `count` elements, in rank order, into `gathered` [size * count]. */
+	mural_status (*all_gather_begin)(mu_comm *comm, const void *mine, void *gathered, size_t count, mu_dtype type,
+	                                 mu_pending *pending, mural_error *err);
+	/* Sum over ranks of buffer [size * count]; rank r keeps block r in `mine` [count]. */
+	mural_status (*reduce_scatter_begin)(mu_comm *comm, const void *buffer, void *mine, size_t count, mu_dtype type,
+	                                     mu_pending *pending, mural_error *err);
+	/* Block r of `from` goes to rank r; `count` elements per block. */
+	mural_status (*all_to_all_begin)(mu_comm *comm, const void *from, void *to, size_t count, mu_dtype type,
+	                                 mu_pending *pending, mural_error *err);
+	mural_status (*barrier_begin)(mu_comm *comm, mu_pending *pending, mural_error *err);
+
+	/* Sets *finished; never blocks. */
+	mural_status (*test)(mu_comm *comm, mu_pending *pending, bool *finished, mural_error *err);
+	/* Sleeps until finished. A peer that died is MURAL_PEER where the library can tell. */
+	mural_status (*wait)(mu_comm *comm, mu_pending *pending, mural_error *err);
+} mu_comm_table;
+
+/* Every comm starts with its table. */
+struct mu_comm {
+	const mu_comm_table *table;
+};
+
+extern const mu_comm_table mu_comm_self;
+
+/* How many ranks the launcher's environment promises (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS ...), and its name; 1 and
+ * "none" when there is no launcher. */
+int mu_comm_launcher(const char **launcher);
+
+/* Opens what the environment asks for: `self` without a launcher, else the first MPI module that loads and fits.
+ * name: "auto", "self", "openmpi", "mpich". If the launcher says N ranks and MPI says M != N: MURAL_USAGE naming both. */
+mural_status mu_comm_open(const char *name, mu_comm **comm, mural_error *err);
+
+/* begin + wait. */
+mural_status mu_comm_all_reduce(mu_comm *comm, void *buffer, size_t count, mu_dtype type, mu_reduce how,
+                                mural_error *err);
+mural_status mu_comm_broadcast(mu_comm *comm, void *buffer, size_t bytes, int root, mural_error *err);
+mural_status mu_comm_barrier(mu_comm *comm, mural_error *err);
+
+/* Did anybody fail? Collective: every rank calls it with its own status so far. Returns MURAL_OK only if all were fine;
+ * a rank that was fine itself gets MURAL_PEER and the lowest failed rank's message in err (has_rank set). */
+mural_status mu_comm_agree(mu_comm *comm, mural_status status, mural_error *err);
+
+/* The mesh: who shares what. Ranks are numbered data-major: rank = data * sequence_size + sequence. */
+typedef struct mu_mesh {
+	int data_size, data_rank; /* ranks with different samples */
+	int sequence_size, sequence_rank; /* ranks with the same samples and disjoint token ranges; 1 for now */
+} mu_mesh;
+
+mural_status mu_mesh_make(int size, int rank, int sequence_size, mu_mesh *mesh, mural_error *err);
+
+#endif

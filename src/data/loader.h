@@ -1,0 +1,56 @@
+/* Threads that fill micro-batches ahead of the trainer.
+ *
+ * A ring of `prefetch` slots in one pinned allocation, planned at creation; filled in order by loader threads, taken in
+ * order by one trainer. Fails once: a thread's error is returned by the next mu_loader_next.
+ *
+ *     mu_batch *batch;
+ *     while (mu_loader_next(loader, &batch, &waited, err) == MURAL_OK && batch) { train(batch); mu_loader_give_back(loader, batch); }
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_DATA_LOADER_H
+#define MU_DATA_LOADER_H
+
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "device/device.h"
+#include "kernels/ops.h"
+
+typedef struct mu_batch {
+	uint32_t epoch;
+	uint64_t step; /* in the epoch */
+	uint64_t micro; /* in the step */
+	uint64_t planned; /* images of the whole step, all ranks */
+	size_t capacity, count;
+	uint8_t *pixels; /* [capacity, channels, height, width]; images past count are zero */
+	mu_image_cut *cut_B; /* [capacity] */
+	uint64_t *stream_B; /* [capacity] */
+	int32_t *labels; /* [capacity], 0 past count */
+	uint32_t *index_B; /* [capacity] image index in the set */
+} mu_batch;
+
+typedef struct mu_loader mu_loader;
+
+typedef struct mu_loader_settings {
+	const mural_data *data; /* borrowed */
+	const mural_data_config *config; /* borrowed: shuffle, crop_padding, flip, loader_threads, prefetch */
+	mu_sampler sampler;
+	uint32_t seed;
+	bool augment; /* false for evaluation: no crop, no flip */
+	uint32_t first_epoch, epochs; /* [first_epoch, epochs) */
+	uint64_t first_step; /* of first_epoch, for resuming */
+	const mu_device *device; /* whose pinned memory the ring uses; borrowed */
+	/* Image shape the model wants. When it differs from the data's, the image is centred: padded with zeros or cut. */
+	size_t channels, height, width;
+} mu_loader_settings;
+
+/* Bytes of the ring. */
+size_t mu_loader_bytes(const mu_loader_settings *settings);
+
+mural_status mu_loader_create(mu_loader **loader, const mu_loader_settings *settings, mural_error *err);
+/* Stops and joins the threads, whatever they are doing. NULL is fine. */
+void mu_loader_free(mu_loader *loader);
+
+/* The next micro-batch in order, or *batch = NULL after the last. *waited_seconds: how long the caller was kept. */
+mural_status mu_loader_next(mu_loader *loader, mu_batch **batch, double *waited_seconds, mural_error *err);
+void mu_loader_give_back(mu_loader *loader, mu_batch *batch);
+
+#endif

@@ -1,0 +1,41 @@
+/* Which images a rank sees, when. A pure function of seed, epoch, step, rank: no state, nothing to save.
+ *
+ * An epoch is a sequence of `images` positions, a permutation of the set (Fisher-Yates with counter-based draws). Step
+ * s owns positions [s * train_batch, min((s + 1) * train_batch, images)); those `planned` positions are split into
+ * contiguous shares, as even as whole numbers allow, rank by rank; a share is cut into micro-batches of at most
+ * `micro_batch`. So every image occurs exactly once per epoch for any number of ranks, shares may be 0, and nothing is
+ * padded or repeated. Random draws use the position, never the rank.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_DATA_SAMPLER_H
+#define MU_DATA_SAMPLER_H
+
+#include <stdint.h>
+
+#include "base/fail.h"
+
+typedef struct mu_sampler {
+	uint64_t images; /* positions in an epoch */
+	uint64_t train_batch; /* of all ranks and micro-batches */
+	uint64_t micro_batch; /* capacity */
+	uint64_t accumulation; /* micro-batches per step and rank */
+	int ranks, rank;
+	bool drop_last;
+} mu_sampler;
+
+typedef struct mu_positions {
+	uint64_t first, count;
+} mu_positions;
+
+/* Steps of one epoch: rounded up, or down with drop_last. */
+uint64_t mu_sampler_steps(const mu_sampler *sampler);
+/* All ranks' positions of a step. */
+mu_positions mu_sampler_planned(const mu_sampler *sampler, uint64_t step);
+/* This rank's share of a step. */
+mu_positions mu_sampler_share(const mu_sampler *sampler, uint64_t step);
+/* One micro-batch of the share, micro in [0, accumulation); count may be 0. */
+mu_positions mu_sampler_micro(const mu_sampler *sampler, uint64_t step, uint64_t micro);
+
+/* order[position] = image index for one epoch; identity when !shuffle. order: [images]. */
+void mu_sampler_order(uint64_t images, uint32_t seed, uint32_t epoch, bool shuffle, uint32_t *order);
+
+#endif

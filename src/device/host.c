@@ -1,0 +1,216 @@
+/* The host as a device: plain memory, a queue that runs at once. SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/version.h"
+#include "device/device.h"
+
+/* Handles carry no state: one address serves for all. */
+static char host_handle, host_queue;
+
+struct mu_event {
+	double seconds;
+};
+
+static mural_status host_open(int index, mu_device_handle **device, mural_error *err)
+{
+	if (index != 0)
+		return mu_fail(err, MURAL_USAGE, NULL, "host device %d does not exist: a machine has one host", index);
+	*device = (mu_device_handle *)(void *)&host_handle;
+	return MURAL_OK;
+}
+
+static void host_close(mu_device_handle *device)
+{
+	(void)device;
+}
+
+/* "key : value" of a /proc file; leaves `value` alone if there is none. */
+static void proc_text(const char *path, const char *key, char *value, size_t size)
+{
+	FILE *file = fopen(path, "r");
+	if (!file)
+		return;
+	char line[512];
+	size_t key_length = strlen(key);
+	while (fgets(line, sizeof line, file)) {
+		char *colon = strchr(line, ':');
+		if (strncmp(line, key, key_length) != 0 || !colon)
+			continue;
+		colon += 1 + strspn(colon + 1, " \t");
+		colon[strcspn(colon, "\n")] = '\0';
+		snprintf(value, size, "%s", colon);
+		break;
+	}
+	fclose(file);
+}
+
+static size_t proc_kib(const char *key)
+{
+	char text[64] = "0";
+	proc_text("/proc/meminfo", key, text, sizeof text);
+	return (size_t)strtoull(text, NULL, 10) * 1024;
+}
+
+static mural_status host_facts(mu_device_handle *device, mu_device_facts *facts, mural_error *err)
+{
+	(void)device;
+	(void)err;
+	*facts = (mu_device_facts){.shares_host_memory = true};
+	snprintf(facts->name, sizeof facts->name, "unknown processor");
+	proc_text("/proc/cpuinfo", "model name", facts->name, sizeof facts->name);
+	facts->total_bytes = proc_kib("MemTotal");
+	facts->free_bytes = proc_kib("MemAvailable");
+	return MURAL_OK;
+}
+
+/* Anonymous mappings: zero pages until touched, huge pages where the system gives them, returned whole. */
+static mural_status host_allocate(mu_device_handle *device, mu_memory kind, size_t bytes, void **memory,
+                                  mural_error *err)
+{
+	(void)device;
+	(void)kind;
+	void *p = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "the host gave no %s of memory (%s available)",
+		               MU_SIZE(bytes), MU_SIZE(proc_kib("MemAvailable")));
+	*memory = p;
+	return MURAL_OK;
+}
+
+static void host_release(mu_device_handle *device, mu_memory kind, void *memory, size_t bytes)
+{
+	(void)device;
+	(void)kind;
+	if (memory)
+		munmap(memory, bytes ? bytes : 1);
+}
+
+static mural_status host_queue_create(mu_device_handle *device, mu_queue **queue, mural_error *err)
+{
+	(void)device;
+	(void)err;
+	*queue = (mu_queue *)(void *)&host_queue;
+	return MURAL_OK;
+}
+
+static void host_queue_free(mu_queue *queue)
+{
+	(void)queue;
+}
+
+static mural_status host_copy(mu_queue *queue, void *to, const void *from, size_t bytes, mural_error *err)
+{
+	(void)queue;
+	(void)err;
+	memmove(to, from, bytes);
+	return MURAL_OK;
+}
+
+static mural_status host_zero(mu_queue *queue, void *memory, size_t bytes, mural_error *err)
+{
+	(void)queue;
+	(void)err;
+	memset(memory, 0, bytes);
+	return MURAL_OK;
+}
+
+static mural_status host_wait(mu_queue *queue, mural_error *err)
+{
+	(void)queue;
+	(void)err;
+	return MURAL_OK;
+}
+
+static mural_status host_event_create(mu_device_handle *device, mu_event **event, mural_error *err)
+{
+	(void)device;
+	*event = calloc(1, sizeof **event);
+	return *event ? MURAL_OK : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for an event");
+}
+
+static void host_event_free(mu_event *event)
+{
+	free(event);
+}
+
+static mural_status host_event_record(mu_event *event, mu_queue *queue, mural_error *err)
+{
+	(void)queue;
+	(void)err;
+	event->seconds = mu_now();
+	return MURAL_OK;
+}
+
+static mural_status host_queue_wait_event(mu_queue *queue, mu_event *event, mural_error *err)
+{
+	(void)queue;
+	(void)event;
+	(void)err;
+	return MURAL_OK;
+}
+
+static mural_status host_event_seconds(mu_event *from, mu_event *to, double *seconds, mural_error *err)
+{
+	(void)err;
+	*seconds = to->seconds - from->seconds;
+	return MURAL_OK;
+}
+
+static mural_status no_capture(mural_error *err)
+{
+	return mu_fail(err, MURAL_USAGE, NULL, "the host device cannot capture work");
+}
+
+static mural_status host_capture_begin(mu_queue *queue, mural_error *err)
+{
+	(void)queue;
+	return no_capture(err);
+}
+
+static mural_status host_capture_end(mu_queue *queue, mu_graph **graph, mural_error *err)
+{
+	(void)queue;
+	(void)graph;
+	return no_capture(err);
+}
+
+static mural_status host_graph_replay(mu_graph *graph, mu_queue *queue, mural_error *err)
+{
+	(void)graph;
+	(void)queue;
+	return no_capture(err);
+}
+
+static void host_graph_free(mu_graph *graph)
+{
+	(void)graph;
+}
+
+const mu_device_table mu_device_host = {
+        .name = "host",
+        .build_id = MU_BUILD_ID,
+        .open = host_open,
+        .close = host_close,
+        .facts = host_facts,
+        .allocate = host_allocate,
+        .release = host_release,
+        .queue_create = host_queue_create,
+        .queue_free = host_queue_free,
+        .copy = host_copy,
+        .zero = host_zero,
+        .wait = host_wait,
+        .event_create = host_event_create,
+        .event_free = host_event_free,
+        .event_record = host_event_record,
+        .queue_wait_event = host_queue_wait_event,
+        .event_seconds = host_event_seconds,
+        .capture_begin = host_capture_begin,
+        .capture_end = host_capture_end,
+        .graph_replay = host_graph_replay,
+        .graph_free = host_graph_free,
+};

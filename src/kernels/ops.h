@@ -1,0 +1,320 @@
+/* The operations table: everything a Vision Transformer computes, as one struct of function pointers.
+ *
+ * `reference` states each row in plain, slow, obvious C with double accumulation; `cpu` and `cuda` implement the same
+ * rows, and one differential test drives them all. Rows that end in NULL in every table are planned, listed so that
+ * the table changes shape seldom; a table has either all built rows or does not load.
+ *
+ * Letters: B images, N tokens per image, T = B * N, D width, H heads, K head size (D = H * K), F hidden width,
+ * C classes, P patch side. All arrays are dense and row-major; x_TD has shape [T, D].
+ *
+ * Types: `type` is that of activations, parameters and their gradients: MU_F32, MU_BF16 or MU_F16; the reference takes
+ * MU_F64 too. Statistics (mean, rstd, log-sum-exp, losses) are `float`, or `double` when type is MU_F64: "stat" below.
+ *
+ * The rule that governs every backward: gradients of parameters ADD to what is there (micro-batches accumulate),
+ * gradients of activations OVERWRITE. Inputs are never changed unless a field says so. Outputs may hold anything
+ * before the call. Aliasing is allowed only where stated.
+ *
+ * Workspace: `*_workspace` returns the bytes of `scratch` that the call with these shapes needs; it also prepares
+ * whatever the implementation caches per shape, so it is called for every shape before the first step, and the row
+ * itself allocates nothing afterwards. scratch is aligned to 64 bytes and its contents are lost.
+ *
+ * Rows past the count: a micro-batch has capacity B and `count` real images; patchify zero-fills the others and
+ * cross_entropy gives them no loss and no gradient, so no other row needs to know.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_KERNELS_OPS_H
+#define MU_KERNELS_OPS_H
+
+#include <stdbool.h>
+
+#include "base/fail.h"
+#include "base/philox.h"
+#include "base/types.h"
+#include "device/device.h"
+
+#define MU_OPS_VERSION 1
+#define MU_MAX_CHANNELS 16
+
+/* An implementation at work on one queue: thread team, caches of prepared primitives. */
+typedef struct mu_ops_context mu_ops_context;
+
+typedef enum mu_activation {
+	MU_ACTIVATION_NONE,
+	MU_ACTIVATION_GELU_ERF, /* x * Phi(x), Hendrycks and Gimpel 2016, arXiv:1606.08415 */
+	MU_ACTIVATION_GELU_TANH /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+} mu_activation;
+
+/* Dropout whose mask is recomputed, never stored: element e of image b is kept iff
+ * mu_random_u32(key, stream_B[b], e) >= threshold, and then multiplied by scale. threshold 0 keeps everything. */
+typedef struct mu_dropout_rule {
+	mu_random_key key;
+	uint32_t threshold; /* mu_drop_threshold(p) */
+	float scale; /* 1 / (1 - p) */
+	const uint64_t *stream_B; /* mu_stream(epoch, position) of each image; may be NULL when threshold is 0 */
+} mu_dropout_rule;
+
+/* Where one image is cut and whether it is mirrored: source pixel of output (y, x) is (y + dy, x' + dx) with
+ * x' = flip ? width - 1 - x : x; pixels outside the source are 0 before normalisation, as torchvision pads. */
+typedef struct mu_image_cut {
+	int16_t dx, dy;
+	uint8_t flip;
+	uint8_t reserved[3];
+} mu_image_cut;
+
+/* uint8 planes to normalised patches.
+ *
+ *     patches[b, (py, px), c * P * P + y * P + x] = (pixel / 255 - mean[c]) / std[c]
+ *
+ * images: [B, channels, height, width] uint8. cut_B: [B], or NULL for whole images. patches: [B, (height/P) *
+ * (width/P), channels * P * P] of type: the row layout of a torch Conv2d weight. Images with b >= count become 0. */
+typedef struct mu_patchify {
+	mu_dtype type;
+	size_t images, count;
+	size_t channels, height, width, patch;
+	float mean[MU_MAX_CHANNELS], std[MU_MAX_CHANNELS];
+	const uint8_t *pixels;
+	const mu_image_cut *cut_B;
+	void *patches;
+} mu_patchify;
+
+/* Tokens from embedded patches: class token in front, positions added, dropout.
+ *
+ *     x[b, 0] = class_token + position[0]                        if class_token is not NULL
+ *     x[b, prefix + i] = patch[b, i] + position[prefix + i]      prefix = class token present ? 1 : 0
+ *     x = dropout(x)                                             element = token * D + d
+ *
+ * patch: [B, n, D]. class_token: [D] or NULL. position: [prefix + n, D]. x: [B, prefix + n, D].
+ * Backward: d_patch overwritten; d_class_token (NULL iff class_token is) and d_position add. */
+typedef struct mu_embed {
+	mu_dtype type;
+	size_t images, patches, width;
+	mu_dropout_rule dropout;
+	const void *patch, *class_token, *position;
+	void *x;
+	/* backward */
+	const void *d_x;
+	void *d_patch, *d_class_token, *d_position;
+	void *scratch;
+} mu_embed;
+
+/* LayerNorm over the last dim, with the residual addition in front of it.
+ *
+ *     s = x * keep[image] * gain + r             r may be NULL: then s = x * keep * gain. keep_B: [tokens /
+ *                                                tokens_per_image] stat, gain: [D]; NULL means 1
+ *     y = (s - mean) / sqrt(var + eps) * w + b   var is biased, as in PyTorch
+ *
+ * x, r, sum, y: [tokens, D]. sum may be NULL iff r, keep_B and gain are NULL (then s is x), and may alias x or r.
+ * y may not alias anything. y may be NULL: only the sum is made (w, b, mean, rstd unused).
+ * mean, rstd: [tokens] stat, kept for backward.
+ *
+ * Backward, with d_s = d_sum + (gradient of the norm at s):
+ *     d_r = d_s;  d_x = d_s * keep * gain;  d_gain += sum(d_s * x * keep);  d_w, d_b add.
+ * sum: the s of forward. d_y: [tokens, D], NULL iff y was NULL. d_sum: gradient that reaches s from later, or NULL for
+ * none. d_r: overwritten, required; may alias d_sum or d_y. d_x: NULL when keep_B and gain are NULL (d_r serves);
+ * otherwise overwritten, may alias x's gradient source d_y but not d_r.
+ * Ba, Kiros, Hinton 2016, arXiv:1607.06450; drop path: Huang et al. 2016, arXiv:1603.09382. */
+typedef struct mu_layernorm {
+	mu_dtype type;
+	size_t tokens, width, tokens_per_image;
+	double eps;
+	const void *x, *r, *w, *b;
+	const void *keep_B, *gain;
+	void *sum, *y;
+	void *mean, *rstd;
+	/* backward */
+	const void *d_y, *d_sum;
+	void *d_r, *d_x, *d_w, *d_b, *d_gain;
+	void *scratch;
+} mu_layernorm;
+
+/* Linear layer with an activation behind it.
+ *
+ *     pre = x w^T + b;  y = activation(pre)
+ *
+ * x: [rows, in]; w: [out, in] (as torch); b: [out] or NULL; y, pre: [rows, out]. With an activation, pre is required
+ * and kept for backward; without, pre is unused and y is the product.
+ * Backward: d_y: [rows, out], gradient of y; with an activation it is OVERWRITTEN by the gradient of pre.
+ * d_x: [rows, in] overwritten, or NULL when nobody needs it. d_w, d_b add. */
+typedef struct mu_linear {
+	mu_dtype type;
+	size_t rows, in, out;
+	mu_activation activation;
+	const void *x, *w, *b;
+	void *pre, *y;
+	/* backward */
+	void *d_y;
+	void *d_x, *d_w, *d_b;
+	void *scratch;
+} mu_linear;
+
+/* Multi-head self-attention on a fused projection (Vaswani et al. 2017, arXiv:1706.03762).
+ *
+ *     s = q k^T / sqrt(K);  p = softmax(s) over keys;  o = dropout(p) v      per image and head
+ *
+ * qkv: [B, N, 3, H, K]: rows [0, D) q, [D, 2D) k, [2D, 3D) v, heads contiguous in each. o: [B, N, H, K].
+ * lse: [B, H, N] stat, log-sum-exp of each row of s, kept for backward. dropout element = (h * N + query) * N + key.
+ * Backward: qkv, o, lse of forward; d_o: [B, N, H, K]; d_qkv: [B, N, 3, H, K] overwritten. */
+typedef struct mu_attention {
+	mu_dtype type;
+	size_t images, tokens, heads, head_size;
+	mu_dropout_rule dropout;
+	const void *qkv;
+	void *o, *lse;
+	/* backward */
+	const void *d_o;
+	void *d_qkv;
+	void *scratch;
+} mu_attention;
+
+/* Dropout in place on [B, elements_per_image]: x = keep ? x * scale : 0. Its own backward. */
+typedef struct mu_dropout {
+	mu_dtype type;
+	size_t images, elements_per_image;
+	mu_dropout_rule rule;
+	void *x;
+} mu_dropout;
+
+/* Drop path factors: keep_B[b] = element 0 of the rule kept ? scale : 0. keep_B: [B] stat of type. */
+typedef struct mu_drop_path {
+	mu_dtype type;
+	size_t images;
+	mu_dropout_rule rule;
+	void *keep_B;
+} mu_drop_path;
+
+/* One vector per image: the token `first` alone (last = first + 1), or the mean of tokens [first, last).
+ * x: [B, N, D]; y: [B, D]. Backward: d_y: [B, D]; d_x: [B, N, D] overwritten, zero outside the range. */
+typedef struct mu_pool {
+	mu_dtype type;
+	size_t images, tokens, width, first, last;
+	const void *x;
+	void *y;
+	const void *d_y;
+	void *d_x;
+} mu_pool;
+
+/* Cross-entropy with label smoothing, its gradient, and top-1 / top-5 in one pass.
+ *
+ *     target = (1 - smoothing) * onehot(label) + smoothing / C
+ *     loss_b = -sum_c target_c log softmax(logits)_c;  d_logits = scale * (softmax - target)
+ *
+ * logits, d_logits: [B, C]; d_logits may alias logits, may be NULL (evaluation). labels: [B] int32.
+ * Rows b >= count: no loss, zero gradient. A rank in a tie: top-k counts the label as correct iff fewer than k logits
+ * are strictly greater, or equal with a smaller index.
+ * sums: ADDED to. flags: bits of mu_step_flag ORed in; a row with a label outside [0, C) gives no loss, no gradient. */
+typedef struct mu_loss_sums {
+	double loss; /* sum of loss_b, unscaled */
+	double count, top1, top5; /* images; double because they travel in one reduction */
+} mu_loss_sums;
+
+typedef enum mu_step_flag {
+	MU_FLAG_NON_FINITE = 1, /* a loss is not finite */
+	MU_FLAG_LABEL_RANGE = 2
+} mu_step_flag;
+
+typedef struct mu_cross_entropy {
+	mu_dtype type;
+	size_t images, count, classes;
+	double smoothing, scale; /* scale: 1 / planned count of the step */
+	const void *logits;
+	const int32_t *labels;
+	void *d_logits;
+	float *loss_B; /* [B] or NULL */
+	int32_t *best_B; /* [B] index of the largest logit, or NULL */
+	mu_loss_sums *sums;
+	uint32_t *flags;
+} mu_cross_entropy;
+
+/* AdamW over one span, in one pass (Loshchilov and Hutter 2019, arXiv:1711.05101; as torch.optim.AdamW).
+ *
+ *     g = gradient * gradient_scale
+ *     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+ *     p = p - lr * decay * p;  p = p - lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
+ *
+ * decoupled = false puts decay * p into g instead (Adam with L2). bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, or 1.
+ * parameter: [n] of type; master: [n] fp32 or NULL when type is MU_F32 (or MU_F64), then parameter is its own master.
+ * gradient: [n] of type. m, v: [n] fp32 (double for MU_F64). */
+typedef struct mu_adamw {
+	mu_dtype type;
+	size_t n;
+	double lr, beta1, beta2, eps, decay, bias1, bias2, gradient_scale;
+	bool decoupled;
+	void *parameter;
+	float *master;
+	const void *gradient;
+	void *m, *v;
+} mu_adamw;
+
+/* Sum of squares of a span, in double: *sum is ADDED to. */
+typedef struct mu_sum_squares {
+	mu_dtype type;
+	size_t n;
+	const void *x;
+	double *sum;
+	void *scratch;
+} mu_sum_squares;
+
+/* to = from, element by element, round to nearest even. */
+typedef struct mu_cast {
+	size_t n;
+	mu_dtype from_type, to_type;
+	const void *from;
+	void *to;
+} mu_cast;
+
+typedef struct mu_ops {
+	const char *name; /* "reference", "cpu", "cuda" */
+	const char *build_id; /* MU_BUILD_ID */
+	int version; /* MU_OPS_VERSION */
+	const mu_device_table *device; /* the device table that this one works on */
+
+	/* threads: team size for host tables (0: what OpenMP says), ignored elsewhere. The queue is borrowed. */
+	mural_status (*open)(mu_queue *queue, int threads, mu_ops_context **context, mural_error *err);
+	void (*close)(mu_ops_context *context);
+	bool (*supports)(mu_ops_context *context, mu_dtype type);
+
+#define MU_OPS_ROW(name) mural_status (*name)(mu_ops_context *, const mu_##name *, mural_error *)
+#define MU_OPS_PAIR(name)                                                                    \
+	mural_status (*name##_forward)(mu_ops_context *, const mu_##name *, mural_error *);  \
+	mural_status (*name##_backward)(mu_ops_context *, const mu_##name *, mural_error *); \
+	size_t (*name##_workspace)(mu_ops_context *, const mu_##name *)
+	MU_OPS_ROW(patchify);
+	MU_OPS_PAIR(embed);
+	MU_OPS_PAIR(layernorm);
+	MU_OPS_PAIR(linear);
+	MU_OPS_PAIR(attention);
+	MU_OPS_ROW(dropout);
+	MU_OPS_ROW(drop_path);
+	mural_status (*pool_forward)(mu_ops_context *, const mu_pool *, mural_error *);
+	mural_status (*pool_backward)(mu_ops_context *, const mu_pool *, mural_error *);
+	MU_OPS_ROW(cross_entropy);
+	MU_OPS_ROW(adamw);
+	MU_OPS_ROW(sum_squares);
+	size_t (*sum_squares_workspace)(mu_ops_context *, const mu_sum_squares *);
+	MU_OPS_ROW(cast);
+
+	/* Planned, NULL in every table until built: resize and mixing in patchify's place, soft-label and binary
+	 * cross-entropy, regression, further optimizers, Newton-Schulz, per-tensor norms, EMA, int8 blocks. */
+	void (*resize_forward)(void);
+	void (*soft_cross_entropy)(void);
+	void (*binary_cross_entropy)(void);
+	void (*regression)(void);
+	void (*sgd)(void);
+	void (*lamb)(void);
+	void (*lion)(void);
+	void (*newton_schulz)(void);
+	void (*tensor_norms)(void);
+	void (*ema)(void);
+	void (*quantize_int8)(void);
+	void (*dequantize_int8)(void);
+} mu_ops;
+
+extern const mu_ops mu_ops_reference;
+extern const mu_ops mu_ops_cpu;
+
+/* Every table built into this library, NULL-terminated. */
+extern const mu_ops *const mu_ops_all[];
+
+/* By name, or NULL. */
+const mu_ops *mu_ops_find(const char *name);
+
+#endif

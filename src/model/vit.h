@@ -1,0 +1,82 @@
+/* The Vision Transformer (Dosovitskiy et al. 2021, arXiv:2010.11929), pre-norm, as a list of units over the operations table.
+ *
+ *     tokens  = embed(patchify(images))                                      unit 0
+ *     block l: a = attention(norm1(x)); x = x + branch(a); m = mlp(norm2(x)); x = x + branch(m)     units 1 .. L
+ *     logits  = head(norm(pool(x)))                                          unit L + 1
+ *
+ * branch() is dropout and drop path. The residual addition of a branch happens inside the *next* LayerNorm: between
+ * units travel the pair (x_TD, r_TD): the last branch's output and the residual stream before it. Pooling is linear, so
+ * the head pools both and its LayerNorm adds them. Token pooling norms the class token only, which equals torchvision's
+ * norm over all tokens; mean pooling averages patch tokens and norms afterwards (timm's fc_norm).
+ *
+ * This floor knows operations and units; it does not know who owns, reduces or optimises parameters.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_MODEL_VIT_H
+#define MU_MODEL_VIT_H
+
+#include "base/arena.h"
+#include "kernels/ops.h"
+#include "model/unit.h"
+#include "mural/model.h"
+
+typedef struct mu_vit {
+	mural_model_config config;
+	size_t n_units; /* depth + 2 */
+	mu_unit *units;
+	size_t patches, prefix, tokens; /* n, 0 or 1, N = prefix + n */
+	size_t parameters; /* elements of all tensors, padding not counted */
+	size_t elements; /* of all spans */
+} mu_vit;
+
+/* Builds the unit table. config must have passed mural_model_config_check. Owns what mu_vit_release frees. */
+mural_status mu_vit_init(mu_vit *vit, const mural_model_config *config, mural_error *err);
+void mu_vit_release(mu_vit *vit);
+
+/* NULL if the unit has no such tensor. */
+const mu_tensor *mu_unit_tensor(const mu_unit *unit, mu_role role);
+
+/* Fills one unit's span (type MU_F32 or MU_F64) with initial values by the configuration's scheme, a pure function of
+ * seed and tensor number. Padding becomes 0. */
+mural_status mu_vit_initialise(const mu_vit *vit, size_t unit, uint32_t seed, mu_dtype type, void *span,
+                               mural_error *err);
+
+/* One micro-batch on the way through: shapes, inputs and every kept activation. */
+typedef struct mu_vit_pass mu_vit_pass;
+
+typedef struct mu_vit_input {
+	size_t count; /* real images, <= capacity */
+	const uint8_t *pixels; /* [capacity, channels, height, width], on the ops' device */
+	const mu_image_cut *cut_B; /* or NULL */
+	const uint64_t *stream_B; /* [capacity], needed when training with any dropout */
+	const int32_t *labels; /* [capacity] */
+	double loss_scale; /* 1 / planned count of the step */
+} mu_vit_input;
+
+/* Lays out activations (arena `step`) and workspace (arena `scratch`) for micro-batches of `capacity` images. With
+ * measuring arenas this is the plan and the pass must not be run. training: keep what backward needs. The pass borrows vit, ops,
+ * context; `run` keeps its small tables and may be freed after mu_vit_pass_free. */
+mural_status mu_vit_pass_create(mu_vit_pass **pass, const mu_vit *vit, const mu_ops *ops, mu_ops_context *context,
+                                mu_dtype type, size_t capacity, bool training, uint32_t seed, mu_arena *step,
+                                mu_arena *scratch, mural_error *err);
+void mu_vit_pass_free(mu_vit_pass *pass);
+
+/* Unit by unit, in order. parameters: the unit's span. unit 0 needs input; later units use what earlier ones left. */
+mural_status mu_vit_forward_unit(mu_vit_pass *pass, size_t unit, const void *parameters, const mu_vit_input *input,
+                                 mural_error *err);
+
+/* After the head: adds to sums and flags, leaves d_logits (training) and, if not NULL, the best class per image. */
+mural_status mu_vit_loss(mu_vit_pass *pass, const mu_vit_input *input, mu_loss_sums *sums, uint32_t *flags,
+                         int32_t *best_B, mural_error *err);
+
+/* Unit by unit, in reverse. gradients: the unit's gradient span, ADDED to. */
+mural_status mu_vit_backward_unit(mu_vit_pass *pass, size_t unit, const void *parameters, void *gradients,
+                                  const mu_vit_input *input, mural_error *err);
+
+/* [capacity, C] of type, after the head's forward, before mu_vit_loss (which may overwrite them). */
+const void *mu_vit_logits(const mu_vit_pass *pass);
+
+/* Floating-point operations of forward for one image, 2 per multiply-add, attention products included, bias and
+ * element-wise work not. Forward and backward together: three times this, less the patch embedding's input gradient. */
+double mu_vit_forward_flops(const mu_vit *vit);
+
+#endif
