@@ -28,24 +28,20 @@ function(mural_openmp target)
 	target_link_libraries(${target} PUBLIC OpenMP::OpenMP_C)
 endfunction()
 
-# oneDNN 2.6 (Debian 12) and 3.x have different C interfaces; src/kernels/cpu/dnnl.c hides that.
+# oneDNN 2.6 (Debian 12) and 3.x have different C interfaces; src/kernels/cpu/dnnl.c hides that. Its CMake package is
+# not asked: Debian's requires OpenCL to be installed, which nothing here needs.
 function(mural_onednn target)
 	if(NOT MURAL_WITH_ONEDNN)
 		return()
 	endif()
-	find_package(dnnl QUIET)
-	if(NOT dnnl_FOUND)
-		find_library(MURAL_DNNL_LIBRARY dnnl)
-		find_path(MURAL_DNNL_INCLUDE oneapi/dnnl/dnnl.h)
-		if(NOT MURAL_DNNL_LIBRARY OR NOT MURAL_DNNL_INCLUDE)
-			message(FATAL_ERROR "oneDNN was not found: install libdnnl-dev, or configure with -DMURAL_WITH_ONEDNN=OFF "
-				"(matrix products are then slow plain loops)")
-		endif()
-		target_include_directories(${target} PRIVATE ${MURAL_DNNL_INCLUDE})
-		target_link_libraries(${target} PUBLIC ${MURAL_DNNL_LIBRARY})
-	else()
-		target_link_libraries(${target} PUBLIC DNNL::dnnl)
+	find_library(MURAL_DNNL_LIBRARY dnnl)
+	find_path(MURAL_DNNL_INCLUDE oneapi/dnnl/dnnl.h)
+	if(NOT MURAL_DNNL_LIBRARY OR NOT MURAL_DNNL_INCLUDE)
+		message(FATAL_ERROR "oneDNN was not found: install libdnnl-dev, or configure with -DMURAL_WITH_ONEDNN=OFF "
+			"(matrix products are then slow plain loops)")
 	endif()
+	target_include_directories(${target} SYSTEM PRIVATE ${MURAL_DNNL_INCLUDE})
+	target_link_libraries(${target} PUBLIC ${MURAL_DNNL_LIBRARY})
 	target_compile_definitions(${target} PRIVATE MU_WITH_ONEDNN)
 endfunction()
 
