@@ -35,6 +35,10 @@ void mu_vit_release(mu_vit *vit);
 /* NULL if the unit has no such tensor. */
 const mu_tensor *mu_unit_tensor(const mu_unit *unit, mu_role role);
 
+/* Sets MU_TENSOR_DECAYS on every tensor or, with weights_only, only on matrices and the patch weight: not on biases, norms,
+ * positions and class token (timm's rule). A fresh table decays everything. */
+void mu_vit_apply_decay_rule(mu_vit *vit, bool weights_only);
+
 /* Fills one unit's span (type MU_F32 or MU_F64) with initial values by the configuration's scheme, a pure function of
  * seed and tensor number. Padding becomes 0. */
 mural_status mu_vit_initialise(const mu_vit *vit, size_t unit, uint32_t seed, mu_dtype type, void *span,
@@ -47,14 +51,17 @@ typedef struct mu_vit_input {
 	size_t count; /* real images, <= capacity */
 	const uint8_t *pixels; /* [capacity, channels, height, width], on the ops' device */
 	const mu_image_cut *cut_B; /* or NULL */
+	const float *mean_C, *std_C; /* [channels] of pixels in [0, 1], host memory; NULL: 0 and 1 */
 	const uint64_t *stream_B; /* [capacity], needed when training with any dropout */
 	const int32_t *labels; /* [capacity] */
 	double loss_scale; /* 1 / planned count of the step */
+	double label_smoothing; /* [0, 1) */
 } mu_vit_input;
 
 /* Lays out activations (arena `step`) and workspace (arena `scratch`) for micro-batches of `capacity` images. With
- * measuring arenas this is the plan and the pass must not be run. training: keep what backward needs. The pass borrows vit, ops,
- * context; `run` keeps its small tables and may be freed after mu_vit_pass_free. */
+ * measuring arenas this is the plan and the pass must not be run. training: keep what backward needs; otherwise all
+ * randomness is off and the blocks share their buffers. The pass borrows vit, ops, context and what it took from the
+ * arenas; its own small tables go with mu_vit_pass_free, which takes NULL. */
 mural_status mu_vit_pass_create(mu_vit_pass **pass, const mu_vit *vit, const mu_ops *ops, mu_ops_context *context,
                                 mu_dtype type, size_t capacity, bool training, uint32_t seed, mu_arena *step,
                                 mu_arena *scratch, mural_error *err);
