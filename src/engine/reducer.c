@@ -1,0 +1,88 @@
+/* Gradient buckets. SPDX-License-Identifier: MIT */
+#include "engine/reducer.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+static size_t bucket_limit(const mu_store *store, size_t asked)
+{
+	size_t limit = (store->elements + 3) / 4;
+	if (limit < MU_BUCKET_MIN)
+		limit = MU_BUCKET_MIN;
+	return asked < limit ? asked : limit;
+}
+
+mural_status mu_reducer_init(mu_reducer *reducer, const mu_store *store, mu_comm *comm, size_t bucket_elements,
+                             bool overlap, mural_error *err)
+{
+	*reducer = (mu_reducer){.store = store, .comm = comm, .overlap = overlap};
+	reducer->buckets = calloc(store->n_units, sizeof *reducer->buckets);
+	if (!reducer->buckets)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the table of gradient buckets");
+	size_t limit = bucket_limit(store, bucket_elements);
+	mu_bucket *open = NULL;
+	for (size_t u = store->n_units; u-- > 0;) {
+		size_t elements = store->units[u].elements;
+		if (!open || open->elements + elements > limit)
+			open = &reducer->buckets[reducer->n_buckets++];
+		open->lowest_unit = u;
+		open->offset = store->offset[u];
+		open->elements += elements;
+	}
+	return MURAL_OK;
+}
+
+void mu_reducer_release(mu_reducer *reducer)
+{
+	if (!reducer)
+		return;
+	free(reducer->buckets);
+	*reducer = (mu_reducer){0};
+}
+
+static bool alone(const mu_reducer *reducer)
+{
+	return reducer->comm->table->facts(reducer->comm)->size == 1;
+}
+
+static mural_status begin_next(mu_reducer *reducer, mural_error *err)
+{
+	const mu_store *store = reducer->store;
+	mu_bucket *bucket = &reducer->buckets[reducer->begun++];
+	char *gradients = (char *)store->gradients + bucket->offset * mu_dtype_bytes(store->type);
+	return reducer->comm->table->all_reduce_begin(reducer->comm, gradients, bucket->elements, store->type, MU_SUM,
+	                                              &bucket->pending, err);
+}
+
+mural_status mu_reducer_ready(mu_reducer *reducer, size_t unit, mural_error *err)
+{
+	if (alone(reducer) || !reducer->overlap)
+		return MURAL_OK;
+	while (reducer->begun < reducer->n_buckets && reducer->buckets[reducer->begun].lowest_unit >= unit)
+		MU_TRY(begin_next(reducer, err));
+	return MURAL_OK;
+}
+
+mural_status mu_reducer_finish(mu_reducer *reducer, mu_reducer_times *times, mural_error *err)
+{
+	*times = (mu_reducer_times){0};
+	if (alone(reducer))
+		return MURAL_OK;
+	double from = mu_now(), busy = 0, busy_until = 0;
+	while (reducer->begun < reducer->n_buckets)
+		MU_TRY(begin_next(reducer, err));
+	for (size_t i = 0; i < reducer->n_buckets; i++) {
+		mu_pending *pending = &reducer->buckets[i].pending;
+		MU_TRY(reducer->comm->table->wait(reducer->comm, pending, err));
+		double begun = pending->begun > busy_until ? pending->begun : busy_until;
+		if (pending->ended > begun) {
+			busy += pending->ended - begun;
+			busy_until = pending->ended;
+		}
+	}
+	reducer->begun = 0;
+	times->exposed = mu_now() - from;
+	times->hidden = busy > times->exposed ? busy - times->exposed : 0;
+	return MURAL_OK;
+}

@@ -1,0 +1,48 @@
+/* Sums gradients over the data ranks, bucket by bucket, while backward is still running.
+ *
+ * A bucket is a run of neighbouring units, hence one contiguous range of the gradient spans. Backward visits units from the last to
+ * the first; when the lowest unit of a bucket is ready, the bucket's all-reduce begins. With overlap off all buckets
+ * begin after backward: the same buckets, so the same sums bit for bit. A rank that failed still begins every bucket (with
+ * whatever is there), so that the others' collectives match; the step's flags tell them to throw the result away.
+ *
+ * Bucket size: at most reduce_bucket_size elements, and at most a quarter of the model so that there is something to
+ * overlap, but never below MU_BUCKET_MIN elements, where latency costs more than overlap brings.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_REDUCER_H
+#define MU_ENGINE_REDUCER_H
+
+#include "comm/comm.h"
+#include "engine/store.h"
+
+#define MU_BUCKET_MIN ((size_t)1 << 18) /* elements: 1 MiB in fp32 */
+
+typedef struct mu_bucket {
+	size_t lowest_unit; /* begins when this one is ready */
+	size_t offset, elements; /* in the gradient spans */
+	mu_pending pending;
+} mu_bucket;
+
+typedef struct mu_reducer {
+	const mu_store *store; /* borrowed, as comm */
+	mu_comm *comm;
+	bool overlap;
+	mu_bucket *buckets; /* in the order in which they begin */
+	size_t n_buckets, begun;
+} mu_reducer;
+
+typedef struct mu_reducer_times {
+	double exposed; /* seconds in which this rank only waited */
+	double hidden; /* seconds of communication behind computation */
+} mu_reducer_times;
+
+mural_status mu_reducer_init(mu_reducer *reducer, const mu_store *store, mu_comm *comm, size_t bucket_elements,
+                             bool overlap, mural_error *err);
+void mu_reducer_release(mu_reducer *reducer);
+
+/* The unit's gradients are complete (last micro-batch of the step). Units must come in falling order. */
+mural_status mu_reducer_ready(mu_reducer *reducer, size_t unit, mural_error *err);
+
+/* Begins what has not begun, waits for all, and is ready for the next step. */
+mural_status mu_reducer_finish(mu_reducer *reducer, mu_reducer_times *times, mural_error *err);
+
+#endif
