@@ -1,0 +1,34 @@
+/* One AdamW step over a span. SPDX-License-Identifier: MIT */
+#include "kernels/reference/element.h"
+#include "kernels/reference/reference.h"
+
+static void adamw_element(const mu_adamw *op, size_t i)
+{
+	const mu_dtype stat = mu_stat_type(op->type);
+	double p = op->master ? op->master[i] : mu_element_load(op->type, op->parameter, i);
+	double g = mu_element_load(op->type, op->gradient, i) * op->gradient_scale;
+	if (op->decoupled)
+		p -= op->lr * op->decay * p;
+	else
+		g += op->decay * p;
+	const double m = op->beta1 * mu_element_load(stat, op->m, i) + (1 - op->beta1) * g;
+	const double v = op->beta2 * mu_element_load(stat, op->v, i) + (1 - op->beta2) * g * g;
+	p -= op->lr / op->bias1 * m / (sqrt(v) / sqrt(op->bias2) + op->eps);
+
+	mu_element_store(stat, op->m, i, m);
+	mu_element_store(stat, op->v, i, v);
+	if (op->master) {
+		op->master[i] = (float)p;
+		p = op->master[i]; /* the parameter is the rounded master, whoever computes it */
+	}
+	mu_element_store(op->type, op->parameter, i, p);
+}
+
+mural_status mu_reference_adamw(mu_ops_context *context, const mu_adamw *op, mural_error *err)
+{
+	(void)context;
+	(void)err;
+	for (size_t i = 0; i < op->n; i++)
+		adamw_element(op, i);
+	return MURAL_OK;
+}

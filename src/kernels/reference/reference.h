@@ -1,0 +1,40 @@
+/* The rows of the reference table, for table.c. What each computes is said in kernels/ops.h.
+ *
+ * Rules of this folder: loops in the order of the formula, sums in double, each output rounded once from the exact
+ * function of the inputs. No threads, no flags, no tricks: it is the yardstick.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_KERNELS_REFERENCE_REFERENCE_H
+#define MU_KERNELS_REFERENCE_REFERENCE_H
+
+#include "kernels/ops.h"
+
+mural_status mu_reference_patchify(mu_ops_context *context, const mu_patchify *op, mural_error *err);
+mural_status mu_reference_embed_forward(mu_ops_context *context, const mu_embed *op, mural_error *err);
+mural_status mu_reference_embed_backward(mu_ops_context *context, const mu_embed *op, mural_error *err);
+mural_status mu_reference_layernorm_forward(mu_ops_context *context, const mu_layernorm *op, mural_error *err);
+mural_status mu_reference_layernorm_backward(mu_ops_context *context, const mu_layernorm *op, mural_error *err);
+mural_status mu_reference_linear_forward(mu_ops_context *context, const mu_linear *op, mural_error *err);
+mural_status mu_reference_linear_backward(mu_ops_context *context, const mu_linear *op, mural_error *err);
+mural_status mu_reference_attention_forward(mu_ops_context *context, const mu_attention *op, mural_error *err);
+mural_status mu_reference_attention_backward(mu_ops_context *context, const mu_attention *op, mural_error *err);
+mural_status mu_reference_dropout(mu_ops_context *context, const mu_dropout *op, mural_error *err);
+mural_status mu_reference_drop_path(mu_ops_context *context, const mu_drop_path *op, mural_error *err);
+mural_status mu_reference_pool_forward(mu_ops_context *context, const mu_pool *op, mural_error *err);
+mural_status mu_reference_pool_backward(mu_ops_context *context, const mu_pool *op, mural_error *err);
+mural_status mu_reference_cross_entropy(mu_ops_context *context, const mu_cross_entropy *op, mural_error *err);
+mural_status mu_reference_adamw(mu_ops_context *context, const mu_adamw *op, mural_error *err);
+mural_status mu_reference_sum_squares(mu_ops_context *context, const mu_sum_squares *op, mural_error *err);
+mural_status mu_reference_cast(mu_ops_context *context, const mu_cast *op, mural_error *err);
+
+size_t mu_reference_layernorm_workspace(mu_ops_context *context, const mu_layernorm *op);
+size_t mu_reference_attention_workspace(mu_ops_context *context, const mu_attention *op);
+
+/* 0 for a dropped element, the rule's scale for a kept one; 1 without dropout. */
+static inline double mu_reference_keep(const mu_dropout_rule *rule, size_t image, size_t element)
+{
+	if (rule->threshold == 0)
+		return 1;
+	return mu_random_u32(rule->key, rule->stream_B[image], element) >= rule->threshold ? rule->scale : 0;
+}
+
+#endif
