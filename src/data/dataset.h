@@ -1,4 +1,6 @@
 /* The table of data formats. Every image of a set has the same shape; random access from several threads.
+ *
+ * A format opens one split completely: what it has opened it can also read, as far as that can be known beforehand.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_DATA_DATASET_H
 #define MU_DATA_DATASET_H
@@ -6,18 +8,40 @@
 #include "base/fail.h"
 #include "mural/data.h"
 
+#define MU_MAX_SIDE 32767 /* pixels: offsets of crops are 16 bits wide */
+
+/* What a format is asked to open. Everything is borrowed for the call. */
+typedef struct mu_data_request {
+	const char *folder; /* existing; "" for formats without files */
+	const mural_data_config *config; /* already checked */
+	mural_split split;
+	uint32_t seed;
+	size_t channels, height, width; /* of made-up images */
+	size_t classes; /* of the model; 0: not known */
+} mu_data_request;
+
 typedef struct mu_format {
 	const char *name;
+	/* Does the folder look like this format's? NULL for formats without files. */
+	bool (*found_in)(const char *folder);
+	/* Sets facts (but for name and path), mean and std. Allocates *data with malloc; on failure *data is untouched. */
+	mural_status (*open)(mural_data **data, const mu_data_request *request, mural_error *err);
 	/* Copies image `index` as planes [channels, height, width] and its label. Thread-safe. */
 	mural_status (*read)(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label, mural_error *err);
 	void (*free)(mural_data *data);
 } mu_format;
+
+extern const mu_format mu_format_idx, mu_format_synthetic;
 
 /* Formats embed this as their first member. */
 struct mural_data {
 	const mu_format *format;
 	mural_data_facts facts;
 	float mean[MURAL_MAX_CHANNELS], std[MURAL_MAX_CHANNELS]; /* in force: the configuration's or the set's own */
+	uint32_t *selection; /* [facts.images] indexes into the format's images when only a fraction is used, or NULL */
 };
+
+/* Reads image `index` in [0, facts.images) through the selection. Thread-safe. */
+mural_status mu_data_read(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label, mural_error *err);
 
 #endif

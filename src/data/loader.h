@@ -1,7 +1,8 @@
 /* Threads that fill micro-batches ahead of the trainer.
  *
  * A ring of `prefetch` slots in one pinned allocation, planned at creation; filled in order by loader threads, taken in
- * order by one trainer. Fails once: a thread's error is returned by the next mu_loader_next.
+ * order by one trainer. The batches are the same for any number of threads. A failed read stops the loader: the batches
+ * before it still come, then mu_loader_next returns the failure, and every later call returns it again.
  *
  *     mu_batch *batch;
  *     while (mu_loader_next(loader, &batch, &waited, err) == MURAL_OK && batch) { train(batch); mu_loader_give_back(loader, batch); }
@@ -42,15 +43,18 @@ typedef struct mu_loader_settings {
 	size_t channels, height, width;
 } mu_loader_settings;
 
-/* Bytes of the ring. */
+/* Bytes of pinned memory that mu_loader_create takes: the ring, an epoch's order, one spare image per thread. */
 size_t mu_loader_bytes(const mu_loader_settings *settings);
 
+/* MURAL_USAGE, MURAL_DATA for settings that cannot work (mu_sampler_check, mu_augment_check, channels); on failure
+ * nothing stays. The rest of the loader's life allocates nothing. */
 mural_status mu_loader_create(mu_loader **loader, const mu_loader_settings *settings, mural_error *err);
 /* Stops and joins the threads, whatever they are doing. NULL is fine. */
 void mu_loader_free(mu_loader *loader);
 
 /* The next micro-batch in order, or *batch = NULL after the last. *waited_seconds: how long the caller was kept. */
 mural_status mu_loader_next(mu_loader *loader, mu_batch **batch, double *waited_seconds, mural_error *err);
+/* Batches may be given back in any order; up to `prefetch` may be held at once. */
 void mu_loader_give_back(mu_loader *loader, mu_batch *batch);
 
 #endif

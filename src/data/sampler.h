@@ -26,6 +26,10 @@ typedef struct mu_positions {
 	uint64_t first, count;
 } mu_positions;
 
+/* MURAL_DATA without images; MURAL_USAGE when a share does not fit accumulation * micro_batch or drop_last leaves no
+ * step. The other functions expect a sampler that passed, step in [0, steps) and micro in [0, accumulation). */
+mural_status mu_sampler_check(const mu_sampler *sampler, mural_error *err);
+
 /* Steps of one epoch: rounded up, or down with drop_last. */
 uint64_t mu_sampler_steps(const mu_sampler *sampler);
 /* All ranks' positions of a step. */
@@ -35,7 +39,8 @@ mu_positions mu_sampler_share(const mu_sampler *sampler, uint64_t step);
 /* One micro-batch of the share, micro in [0, accumulation); count may be 0. */
 mu_positions mu_sampler_micro(const mu_sampler *sampler, uint64_t step, uint64_t micro);
 
-/* order[position] = image index for one epoch; identity when !shuffle. order: [images]. */
+/* order[position] = image index for one epoch; identity when !shuffle. order: [images], images below 2^32. Position i is
+ * drawn from [0, i] by element i of the epoch's stream, from the last to the first. */
 void mu_sampler_order(uint64_t images, uint32_t seed, uint32_t epoch, bool shuffle, uint32_t *order);
 
 #endif

@@ -1,0 +1,147 @@
+/* Opening a data set: from the name or folder in the configuration to a format, a split and a normalisation.
+ *
+ * A fraction of a training set is the head of one fixed shuffle of it, so that a smaller fraction is contained in a
+ * larger one. It does not change the normalisation.
+ * SPDX-License-Identifier: MIT */
+#include "data/dataset.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "data/sampler.h"
+
+/* Where Debian's package dataset-fashion-mnist puts its files; other distributions may say otherwise. */
+#ifndef MU_FASHION_MNIST_FOLDER
+#define MU_FASHION_MNIST_FOLDER "/usr/share/datasets/fashion-mnist"
+#endif
+
+#define SELECTION_EPOCH UINT32_MAX /* its shuffle chooses the fraction; trainings end before */
+
+static const mu_format *const formats[] = {&mu_format_idx, NULL};
+
+static bool is_name(const mural_data_config *config, const char *name)
+{
+	return strcmp(config->path, name) == 0;
+}
+
+static mural_status check_config(const mural_data_config *config, size_t channels, mural_error *err)
+{
+	if (!(config->fraction > 0 && config->fraction <= 1))
+		return mu_fail(err, MURAL_USAGE, "data.fraction", "expected more than 0 and at most 1, found %g",
+		               config->fraction);
+	if (channels > MURAL_MAX_CHANNELS)
+		return mu_fail(err, MURAL_USAGE, "model channels", "expected at most %d, found %zu", MURAL_MAX_CHANNELS,
+		               channels);
+	size_t given = !config->normalise_given ? 0 : channels ? channels : 1;
+	for (size_t c = 0; c < given; c++)
+		if (!isfinite(config->mean[c]) || !isfinite(config->std[c]) || !(config->std[c] > 0))
+			return mu_fail(
+			        err, MURAL_USAGE, "data.mean and data.std",
+			        "channel %zu: expected a finite mean and a std above 0, found mean %g and std %g", c,
+			        config->mean[c], config->std[c]);
+	return MURAL_OK;
+}
+
+static mural_status check_folder(const char *folder, bool fashion, mural_error *err)
+{
+	struct stat facts;
+	if (stat(folder, &facts) != 0) {
+		if (fashion)
+			return mu_fail(err, MURAL_DATA, folder,
+			               "the data set 'fashion-mnist' is not on this machine: %s; install the package "
+			               "dataset-fashion-mnist, or give the folder that holds it as ./fashion-mnist",
+			               strerror(errno));
+		return mu_fail(err, MURAL_DATA, folder,
+		               "cannot open the data folder: %s; expected a folder, \"fashion-mnist\" or \"synthetic\"",
+		               strerror(errno));
+	}
+	if (!S_ISDIR(facts.st_mode))
+		return mu_fail(err, MURAL_DATA, folder,
+		               "expected a folder with data files, found something else; give the folder it lies in");
+	return MURAL_OK;
+}
+
+static mural_status find_format(const mu_format **format, const char *folder, mural_error *err)
+{
+	for (const mu_format *const *f = formats; *f; f++)
+		if ((*f)->found_in(folder)) {
+			*format = *f;
+			return MURAL_OK;
+		}
+	return mu_fail(err, MURAL_DATA, folder,
+	               "no known data set in this folder; expected IDX files such as train-images-idx3-ubyte.gz");
+}
+
+/* Keeps the first ceil(fraction * images) of a shuffle. */
+static mural_status select_fraction(mural_data *data, double fraction, uint32_t seed, mural_error *err)
+{
+	uint64_t all = data->facts.images, kept = (uint64_t)ceil(fraction * (double)all);
+	if (kept >= all)
+		return MURAL_OK;
+	uint32_t *order = malloc(all * sizeof *order);
+	if (!order)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory to choose %llu of %llu images",
+		               (unsigned long long)kept, (unsigned long long)all);
+	mu_sampler_order(all, seed, SELECTION_EPOCH, true, order);
+	uint32_t *cut = realloc(order, kept * sizeof *order);
+	data->selection = cut ? cut : order;
+	data->facts.images = kept;
+	return MURAL_OK;
+}
+
+mural_status mural_data_open(mural_data **data, const mural_data_config *config, mural_split split, uint32_t seed,
+                             size_t channels, size_t height, size_t width, size_t classes, mural_error *err)
+{
+	*data = NULL;
+	MU_TRY(check_config(config, channels, err));
+	bool fashion = is_name(config, "fashion-mnist");
+	bool synthetic = config->format == MURAL_DATA_SYNTHETIC || is_name(config, "synthetic");
+	const mu_format *format = synthetic ? &mu_format_synthetic : &mu_format_idx;
+	const char *folder = synthetic ? "" : fashion ? MU_FASHION_MNIST_FOLDER : config->path;
+	if (!synthetic) {
+		MU_TRY(check_folder(folder, fashion, err));
+		if (config->format == MURAL_DATA_AUTO)
+			MU_TRY(find_format(&format, folder, err));
+	}
+	mu_data_request request = {folder, config, split, seed, channels, height, width, classes};
+	mural_data *opened = NULL;
+	MU_TRY(format->open(&opened, &request, err));
+	opened->format = format;
+	snprintf(opened->facts.name, sizeof opened->facts.name, "%s",
+	         fashion && !synthetic ? "fashion-mnist" : format->name);
+	snprintf(opened->facts.path, sizeof opened->facts.path, "%s", folder);
+	if (config->normalise_given) {
+		memcpy(opened->mean, config->mean, sizeof opened->mean);
+		memcpy(opened->std, config->std, sizeof opened->std);
+	}
+	if (split == MURAL_SPLIT_TRAIN) {
+		mural_status status = select_fraction(opened, config->fraction, seed, err);
+		if (status != MURAL_OK) {
+			mural_data_free(opened);
+			return status;
+		}
+	}
+	*data = opened;
+	return MURAL_OK;
+}
+
+void mural_data_free(mural_data *data)
+{
+	if (!data)
+		return;
+	free(data->selection);
+	data->format->free(data);
+}
+
+const mural_data_facts *mural_data_get_facts(const mural_data *data)
+{
+	return &data->facts;
+}
+
+mural_status mu_data_read(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label, mural_error *err)
+{
+	return data->format->read(data, data->selection ? data->selection[index] : index, pixels, label, err);
+}

@@ -1,0 +1,413 @@
+/* Loader threads around a ring of micro-batches.
+ *
+ * The micro-batches of a run are numbered from 0: their tickets. Ticket t lives in slot t % prefetch, so a slot is
+ * claimed, filled, taken and given back in a circle, and order needs no queue:
+ *
+ *     FREE --claim--> FILLING --settle--> READY --next--> TAKEN --give back--> FREE
+ *
+ * Threads claim tickets in order under the lock, with the image indexes, which is all that needs the epoch's order: so
+ * one order array serves, though the batches of two epochs may be in flight. Filling happens outside the lock. What a
+ * batch holds is a function of its ticket alone; the number of threads changes nothing.
+ *
+ * A failure is kept for its ticket and no more tickets are claimed. All earlier ones were claimed before, so the trainer
+ * gets them and then the failure with the lowest ticket, as it would have without threads.
+ *
+ * Everything lies in one pinned block, laid out by one function that also plans it: slots, order, one spare image per
+ * thread for sets whose shape is not the model's.
+ * SPDX-License-Identifier: MIT */
+#include "data/loader.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/philox.h"
+#include "data/augment.h"
+#include "data/fit.h"
+
+#define MAX_THREADS 256 /* of one loader: more than any host's cores help decoding */
+
+typedef enum slot_state { FREE, FILLING, READY, TAKEN } slot_state;
+
+typedef struct slot {
+	mu_batch batch; /* first: a batch is its slot */
+	mu_positions positions;
+	slot_state state;
+} slot;
+
+typedef struct worker {
+	mu_loader *loader;
+	uint8_t *spare; /* one image in the set's shape, or NULL when that is the model's */
+	pthread_t thread;
+} worker;
+
+/* What the block is laid out into. */
+typedef struct layout {
+	slot *slots; /* [prefetch] */
+	worker *workers; /* [max(1, loader_threads)] */
+	uint32_t *order; /* [images] of `order_epoch` */
+} layout;
+
+struct mu_loader {
+	mu_loader_settings settings;
+	mu_image_shape have, want;
+	void *block;
+	size_t block_bytes;
+	layout parts;
+	uint64_t steps; /* per epoch */
+	uint64_t first, tickets; /* micro-batches before the first ticket, and from there to the end */
+	unsigned running; /* threads */
+
+	/* Under the lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t room, ready; /* a slot became FREE; READY or failed */
+	uint64_t claimed, taken; /* tickets */
+	uint64_t failed; /* lowest ticket that failed, or UINT64_MAX */
+	mural_error failure;
+	uint32_t order_epoch;
+	bool ordered;
+	atomic_bool stopping; /* read between images without the lock */
+};
+
+static mu_image_shape set_shape(const mu_loader_settings *s)
+{
+	const mural_data_facts *facts = &s->data->facts;
+	return (mu_image_shape){facts->channels, facts->height, facts->width};
+}
+
+static mu_image_shape model_shape(const mu_loader_settings *s)
+{
+	return (mu_image_shape){s->channels, s->height, s->width};
+}
+
+static unsigned worker_count(const mu_loader_settings *s)
+{
+	return s->config->loader_threads ? s->config->loader_threads : 1;
+}
+
+static mu_batch take_batch(mu_arena *arena, size_t capacity, size_t image_bytes)
+{
+	return (mu_batch){
+	        .capacity = capacity,
+	        .pixels = mu_arena_take(arena, capacity * image_bytes),
+	        .cut_B = mu_arena_take(arena, capacity * sizeof(mu_image_cut)),
+	        .stream_B = mu_arena_take(arena, capacity * sizeof(uint64_t)),
+	        .labels = mu_arena_take(arena, capacity * sizeof(int32_t)),
+	        .index_B = mu_arena_take(arena, capacity * sizeof(uint32_t)),
+	};
+}
+
+/* The one description of the block: run on a measuring arena it is the plan. */
+static layout lay_out(mu_arena *arena, const mu_loader_settings *s)
+{
+	mu_image_shape have = set_shape(s), want = model_shape(s);
+	unsigned prefetch = s->config->prefetch, workers = worker_count(s);
+	layout parts = {
+	        .slots = mu_arena_take(arena, prefetch * sizeof(slot)),
+	        .workers = mu_arena_take(arena, workers * sizeof(worker)),
+	        .order = mu_arena_take(arena, s->sampler.images * sizeof(uint32_t)),
+	};
+	for (unsigned i = 0; i < prefetch; i++) {
+		mu_batch batch = take_batch(arena, s->sampler.micro_batch, mu_image_bytes(want));
+		if (!arena->measuring)
+			parts.slots[i] = (slot){.batch = batch, .state = FREE};
+	}
+	for (unsigned i = 0; i < workers; i++) {
+		uint8_t *spare = mu_image_same(have, want) ? NULL : mu_arena_take(arena, mu_image_bytes(have));
+		if (!arena->measuring)
+			parts.workers[i] = (worker){.spare = spare};
+	}
+	return parts;
+}
+
+size_t mu_loader_bytes(const mu_loader_settings *settings)
+{
+	mu_arena arena;
+	mu_arena_measure(&arena, "loader");
+	lay_out(&arena, settings);
+	return arena.high;
+}
+
+static mural_status check_settings(const mu_loader_settings *s, mural_error *err)
+{
+	MU_TRY(mu_sampler_check(&s->sampler, err));
+	MU_TRY(mu_augment_check(s->config, err));
+	if (s->config->prefetch == 0)
+		return mu_fail(err, MURAL_USAGE, "data.prefetch", "expected at least 1 micro-batch, found 0");
+	if (s->config->loader_threads > MAX_THREADS)
+		return mu_fail(err, MURAL_USAGE, "data.loader_threads", "expected at most %d threads, found %u",
+		               MAX_THREADS, s->config->loader_threads);
+	if (s->sampler.images != s->data->facts.images)
+		return mu_bug(err, "the sampler counts other images than the data set");
+	if (s->height > MU_MAX_SIDE || s->width > MU_MAX_SIDE || s->channels > MURAL_MAX_CHANNELS)
+		return mu_fail(err, MURAL_USAGE, NULL,
+		               "expected images of at most %d channels and sides of %d, found "
+		               "%zu x %zu x %zu",
+		               MURAL_MAX_CHANNELS, MU_MAX_SIDE, s->channels, s->height, s->width);
+	uint64_t bytes;
+	if (__builtin_mul_overflow(s->sampler.micro_batch, (uint64_t)mu_image_bytes(model_shape(s)) + 64, &bytes) ||
+	    __builtin_mul_overflow(bytes, s->config->prefetch, &bytes) || bytes > SIZE_MAX / 2)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "%u micro-batches of %llu images exceed any memory",
+		               s->config->prefetch, (unsigned long long)s->sampler.micro_batch);
+	return mu_fit_check(set_shape(s), model_shape(s), err);
+}
+
+/* Counts the micro-batches of the run. */
+static mural_status count_tickets(mu_loader *loader, mural_error *err)
+{
+	const mu_loader_settings *s = &loader->settings;
+	uint64_t epochs = s->epochs > s->first_epoch ? s->epochs - s->first_epoch : 0, steps;
+	loader->steps = mu_sampler_steps(&s->sampler);
+	if (s->first_step > loader->steps)
+		return mu_bug(err, "a loader that starts behind the end of an epoch");
+	loader->first = s->first_step * s->sampler.accumulation;
+	if (__builtin_mul_overflow(epochs, loader->steps, &steps) ||
+	    __builtin_mul_overflow(steps, s->sampler.accumulation, &loader->tickets))
+		return mu_fail(err, MURAL_USAGE, NULL, "%llu epochs of %llu steps are more than can be counted",
+		               (unsigned long long)epochs, (unsigned long long)loader->steps);
+	loader->tickets = epochs ? loader->tickets - loader->first : 0;
+	return MURAL_OK;
+}
+
+static slot *slot_of(mu_loader *loader, uint64_t ticket)
+{
+	return &loader->parts.slots[ticket % loader->settings.config->prefetch];
+}
+
+static bool claimable(mu_loader *loader)
+{
+	return loader->claimed < loader->tickets && slot_of(loader, loader->claimed)->state == FREE;
+}
+
+static bool finished(const mu_loader *loader)
+{
+	return loader->stopping || loader->failed != UINT64_MAX || loader->claimed == loader->tickets;
+}
+
+/* The next ticket's slot, with its place in the run and its image indexes. Under the lock. */
+static slot *claim(mu_loader *loader, uint64_t *ticket)
+{
+	const mu_loader_settings *s = &loader->settings;
+	slot *claimed = slot_of(loader, loader->claimed);
+	mu_batch *batch = &claimed->batch;
+	*ticket = loader->claimed++;
+	uint64_t place = loader->first + *ticket, step = place / s->sampler.accumulation;
+	batch->micro = place % s->sampler.accumulation;
+	batch->step = step % loader->steps;
+	batch->epoch = s->first_epoch + (uint32_t)(step / loader->steps);
+	batch->planned = mu_sampler_planned(&s->sampler, batch->step).count;
+	claimed->positions = mu_sampler_micro(&s->sampler, batch->step, batch->micro);
+	batch->count = claimed->positions.count;
+	if (!loader->ordered || loader->order_epoch != batch->epoch) {
+		mu_sampler_order(s->sampler.images, s->seed, batch->epoch, s->config->shuffle, loader->parts.order);
+		loader->order_epoch = batch->epoch;
+		loader->ordered = true;
+	}
+	memcpy(batch->index_B, loader->parts.order + claimed->positions.first, batch->count * sizeof *batch->index_B);
+	claimed->state = FILLING;
+	return claimed;
+}
+
+static mural_status fill_image(const worker *self, const slot *filling, size_t b, mural_error *err)
+{
+	const mu_loader *loader = self->loader;
+	const mu_loader_settings *s = &loader->settings;
+	const mu_batch *batch = &filling->batch;
+	uint64_t stream = mu_stream(batch->epoch, (uint32_t)(filling->positions.first + b));
+	uint8_t *pixels = batch->pixels + b * mu_image_bytes(loader->want);
+	mural_status status =
+	        mu_data_read(s->data, batch->index_B[b], self->spare ? self->spare : pixels, &batch->labels[b], err);
+	if (status != MURAL_OK) {
+		mu_context(err, "while loading image %u of %s for epoch %u, step %llu", batch->index_B[b],
+		           s->data->facts.name, batch->epoch, (unsigned long long)batch->step);
+		return status;
+	}
+	if (self->spare)
+		mu_fit(loader->have, self->spare, loader->want, pixels);
+	batch->stream_B[b] = stream;
+	batch->cut_B[b] = s->augment ? mu_augment_cut(s->config, s->seed, stream) : (mu_image_cut){0};
+	return MURAL_OK;
+}
+
+/* Fills a claimed slot, and zeroes past its count. Outside the lock. */
+static mural_status fill(const worker *self, const slot *filling, mural_error *err)
+{
+	const mu_loader *loader = self->loader;
+	const mu_batch *batch = &filling->batch;
+	size_t count = batch->count, rest = batch->capacity - count, image_bytes = mu_image_bytes(loader->want);
+	for (size_t b = 0; b < count && !loader->stopping; b++)
+		MU_TRY(fill_image(self, filling, b, err));
+	memset(batch->pixels + count * image_bytes, 0, rest * image_bytes);
+	memset(batch->cut_B + count, 0, rest * sizeof *batch->cut_B);
+	memset(batch->stream_B + count, 0, rest * sizeof *batch->stream_B);
+	memset(batch->labels + count, 0, rest * sizeof *batch->labels);
+	memset(batch->index_B + count, 0, rest * sizeof *batch->index_B);
+	return MURAL_OK;
+}
+
+/* Under the lock. */
+static void settle(mu_loader *loader, slot *filled, uint64_t ticket, mural_status status, const mural_error *failure)
+{
+	filled->state = READY;
+	if (status != MURAL_OK && ticket < loader->failed) {
+		loader->failed = ticket;
+		loader->failure = *failure;
+	}
+	pthread_cond_signal(&loader->ready);
+}
+
+/* Claims, fills and settles one ticket. Under the lock, which it gives up for the filling. */
+static void load_one(worker *self)
+{
+	mu_loader *loader = self->loader;
+	uint64_t ticket;
+	slot *filling = claim(loader, &ticket);
+	pthread_mutex_unlock(&loader->lock);
+	mural_error failure = {0};
+	mural_status status = fill(self, filling, &failure);
+	pthread_mutex_lock(&loader->lock);
+	settle(loader, filling, ticket, status, &failure);
+}
+
+static void *work(void *argument)
+{
+	worker *self = argument;
+	mu_loader *loader = self->loader;
+	pthread_mutex_lock(&loader->lock);
+	while (!finished(loader))
+		if (claimable(loader))
+			load_one(self);
+		else
+			pthread_cond_wait(&loader->room, &loader->lock);
+	pthread_mutex_unlock(&loader->lock);
+	return NULL;
+}
+
+/* Signals are the trainer's: the threads block them all. */
+static mural_status start_threads(mu_loader *loader, mural_error *err)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int failed = 0;
+	for (unsigned i = 0; i < loader->settings.config->loader_threads && !failed; i++) {
+		worker *self = &loader->parts.workers[i];
+		failed = pthread_create(&self->thread, NULL, work, self);
+		if (failed)
+			break;
+		pthread_setname_np(self->thread, "mural-loader");
+		loader->running++;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (failed)
+		return mu_fail(err, MURAL_FAILED, "data.loader_threads", "the system gave %u of %u loader threads: %s",
+		               loader->running, loader->settings.config->loader_threads, strerror(failed));
+	return MURAL_OK;
+}
+
+static mural_status prepare(mu_loader *loader, mural_error *err)
+{
+	const mu_device *device = loader->settings.device;
+	MU_TRY(count_tickets(loader, err));
+	size_t bytes = mu_loader_bytes(&loader->settings);
+	MU_TRY(device->table->allocate(device->handle, MU_MEMORY_PINNED, bytes, &loader->block, err));
+	loader->block_bytes = bytes;
+	mu_arena arena;
+	mu_arena_reserve(&arena, "loader", loader->block, bytes);
+	loader->parts = lay_out(&arena, &loader->settings);
+	for (unsigned i = 0; i < worker_count(&loader->settings); i++)
+		loader->parts.workers[i].loader = loader;
+	return start_threads(loader, err);
+}
+
+mural_status mu_loader_create(mu_loader **loader, const mu_loader_settings *settings, mural_error *err)
+{
+	*loader = NULL;
+	MU_TRY(check_settings(settings, err));
+	mu_loader *created = calloc(1, sizeof *created);
+	if (!created)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for a loader");
+	created->settings = *settings;
+	created->have = set_shape(settings);
+	created->want = model_shape(settings);
+	created->failed = UINT64_MAX;
+	pthread_mutex_init(&created->lock, NULL);
+	pthread_cond_init(&created->room, NULL);
+	pthread_cond_init(&created->ready, NULL);
+	mural_status status = prepare(created, err);
+	if (status != MURAL_OK)
+		mu_loader_free(created);
+	else
+		*loader = created;
+	return status;
+}
+
+void mu_loader_free(mu_loader *loader)
+{
+	if (!loader)
+		return;
+	pthread_mutex_lock(&loader->lock);
+	loader->stopping = true;
+	pthread_cond_broadcast(&loader->room);
+	pthread_mutex_unlock(&loader->lock);
+	for (unsigned i = 0; i < loader->running; i++)
+		pthread_join(loader->parts.workers[i].thread, NULL);
+	pthread_cond_destroy(&loader->ready);
+	pthread_cond_destroy(&loader->room);
+	pthread_mutex_destroy(&loader->lock);
+	const mu_device *device = loader->settings.device;
+	device->table->release(device->handle, MU_MEMORY_PINNED, loader->block, loader->block_bytes);
+	free(loader);
+}
+
+/* The slot of the next ticket once it is READY. Under the lock. */
+static mural_status await(mu_loader *loader, slot **next, mural_error *err)
+{
+	*next = slot_of(loader, loader->taken);
+	if ((*next)->state == TAKEN)
+		return mu_bug(err, "the trainer asks for a batch while it holds all of them");
+	while ((*next)->state != READY) {
+		if (loader->running)
+			pthread_cond_wait(&loader->ready, &loader->lock);
+		else
+			load_one(&loader->parts.workers[0]);
+	}
+	if (loader->taken == loader->failed) {
+		if (err && err->status == MURAL_OK)
+			*err = loader->failure;
+		return loader->failure.status;
+	}
+	return MURAL_OK;
+}
+
+mural_status mu_loader_next(mu_loader *loader, mu_batch **batch, double *waited_seconds, mural_error *err)
+{
+	double start = mu_now();
+	mural_status status = MURAL_OK;
+	*batch = NULL;
+	pthread_mutex_lock(&loader->lock);
+	if (loader->taken < loader->tickets) {
+		slot *next;
+		status = await(loader, &next, err);
+		if (status == MURAL_OK) {
+			next->state = TAKEN;
+			loader->taken++;
+			*batch = &next->batch;
+		}
+	}
+	pthread_mutex_unlock(&loader->lock);
+	*waited_seconds = mu_now() - start;
+	return status;
+}
+
+void mu_loader_give_back(mu_loader *loader, mu_batch *batch)
+{
+	pthread_mutex_lock(&loader->lock);
+	((slot *)(void *)batch)->state = FREE;
+	pthread_cond_broadcast(&loader->room);
+	pthread_mutex_unlock(&loader->lock);
+}
