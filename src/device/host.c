@@ -1,11 +1,11 @@
 /* The host as a device: plain memory, a queue that runs at once. SPDX-License-Identifier: MIT */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/proc.h"
 #include "base/version.h"
 #include "device/device.h"
 
@@ -29,42 +29,14 @@ static void host_close(mu_device_handle *device)
 	(void)device;
 }
 
-/* "key : value" of a /proc file; leaves `value` alone if there is none. */
-static void proc_text(const char *path, const char *key, char *value, size_t size)
-{
-	FILE *file = fopen(path, "r");
-	if (!file)
-		return;
-	char line[512];
-	size_t key_length = strlen(key);
-	while (fgets(line, sizeof line, file)) {
-		char *colon = strchr(line, ':');
-		if (strncmp(line, key, key_length) != 0 || !colon)
-			continue;
-		colon += 1 + strspn(colon + 1, " \t");
-		colon[strcspn(colon, "\n")] = '\0';
-		snprintf(value, size, "%s", colon);
-		break;
-	}
-	fclose(file);
-}
-
-static size_t proc_kib(const char *key)
-{
-	char text[64] = "0";
-	proc_text("/proc/meminfo", key, text, sizeof text);
-	return (size_t)strtoull(text, NULL, 10) * 1024;
-}
-
 static mural_status host_facts(mu_device_handle *device, mu_device_facts *facts, mural_error *err)
 {
 	(void)device;
 	(void)err;
 	*facts = (mu_device_facts){.shares_host_memory = true};
-	snprintf(facts->name, sizeof facts->name, "unknown processor");
-	proc_text("/proc/cpuinfo", "model name", facts->name, sizeof facts->name);
-	facts->total_bytes = proc_kib("MemTotal");
-	facts->free_bytes = proc_kib("MemAvailable");
+	mu_proc_processor(facts->name, sizeof facts->name);
+	facts->total_bytes = mu_proc_bytes("/proc/meminfo", "MemTotal");
+	facts->free_bytes = mu_proc_bytes("/proc/meminfo", "MemAvailable");
 	return MURAL_OK;
 }
 
@@ -77,7 +49,7 @@ static mural_status host_allocate(mu_device_handle *device, mu_memory kind, size
 	void *p = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "the host gave no %s of memory (%s available)",
-		               MU_SIZE(bytes), MU_SIZE(proc_kib("MemAvailable")));
+		               MU_SIZE(bytes), MU_SIZE(mu_proc_bytes("/proc/meminfo", "MemAvailable")));
 	*memory = p;
 	return MURAL_OK;
 }

@@ -1,0 +1,227 @@
+/* Files: written beside, synced, renamed (as git's lockfiles). SPDX-License-Identifier: MIT */
+#include "base/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static mural_status fail(mural_error *err, const char *path, const char *what)
+{
+	int reason = errno;
+	return mu_fail(err, MURAL_FAILED, path, "%s: %s", what, strerror(reason));
+}
+
+static mural_status too_long(const char *path, mural_error *err)
+{
+	return mu_fail(err, MURAL_FAILED, NULL, "the path '%.40s...' is longer than %d characters", path,
+	               PATH_MAX - 64);
+}
+
+/* The folder that holds `path`: "." for a bare name. */
+static void folder_of(const char *path, char folder[PATH_MAX])
+{
+	snprintf(folder, PATH_MAX, "%s", path);
+	char *slash = strrchr(folder, '/');
+	if (!slash)
+		snprintf(folder, PATH_MAX, ".");
+	else if (slash == folder)
+		slash[1] = '\0';
+	else
+		*slash = '\0';
+}
+
+static mural_status make_folder(const char *path, mural_error *err)
+{
+	struct stat facts;
+	if (mkdir(path, 0777) == 0)
+		return MURAL_OK;
+	int reason = errno;
+	if (stat(path, &facts) == 0) {
+		if (S_ISDIR(facts.st_mode))
+			return MURAL_OK;
+		reason = ENOTDIR;
+	}
+	errno = reason;
+	return fail(err, path, "cannot make the folder");
+}
+
+mural_status mu_make_folders(const char *path, mural_error *err)
+{
+	char part[PATH_MAX];
+	if (strlen(path) >= sizeof part)
+		return too_long(path, err);
+	snprintf(part, sizeof part, "%s", path);
+	for (char *at = part + 1; *part && *at; at++) {
+		if (*at != '/' || at[-1] == '/')
+			continue;
+		*at = '\0';
+		MU_TRY(make_folder(part, err));
+		*at = '/';
+	}
+	return make_folder(part, err);
+}
+
+/* Opens a new name next to the final one. O_EXCL and a number of our own: two processes or threads never share it. */
+static int open_beside(mu_file *file)
+{
+	static atomic_uint number;
+	for (int attempt = 0; attempt < 100; attempt++) {
+		snprintf(file->beside, sizeof file->beside, "%.*s.%ld-%u.part", PATH_MAX - 64, file->path,
+		         (long)getpid(), atomic_fetch_add(&number, 1));
+		int fd = open(file->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0 || errno != EEXIST)
+			return fd;
+	}
+	return -1;
+}
+
+/* /dev/stdout may lead to a regular file that a shell holds open: replacing it would cut the shell's file off. */
+static bool is_device_name(const char *path)
+{
+	return strncmp(path, "/dev/", 5) == 0 && strncmp(path, "/dev/shm/", 9) != 0;
+}
+
+/* Sets path and beside, opens. */
+static int open_for(mu_file *file, const char *path)
+{
+	struct stat facts;
+	file->beside[0] = '\0';
+	snprintf(file->path, sizeof file->path, "%s", path);
+	if (stat(path, &facts) == 0) {
+		if (S_ISDIR(facts.st_mode)) {
+			errno = EISDIR;
+			return -1;
+		}
+		if (!S_ISREG(facts.st_mode) || is_device_name(path))
+			return open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+		char *target = realpath(path, NULL);
+		if (!target)
+			return -1;
+		snprintf(file->path, sizeof file->path, "%s", target);
+		free(target);
+	}
+	return open_beside(file);
+}
+
+mural_status mu_file_begin(mu_file *file, const char *path, mural_error *err)
+{
+	char folder[PATH_MAX];
+	*file = (mu_file){0};
+	if (strlen(path) >= PATH_MAX - 64)
+		return too_long(path, err);
+	if (*path == '\0')
+		return mu_fail(err, MURAL_FAILED, NULL, "cannot write a file whose name is empty");
+	folder_of(path, folder);
+	MU_TRY(mu_make_folders(folder, err));
+	int fd = open_for(file, path);
+	if (fd < 0)
+		return fail(err, path, "cannot write the file");
+	file->out = fdopen(fd, "w");
+	if (!file->out) {
+		mural_status status = fail(err, path, "cannot write the file");
+		close(fd);
+		if (*file->beside)
+			unlink(file->beside);
+		return status;
+	}
+	return MURAL_OK;
+}
+
+void mu_file_abandon(mu_file *file)
+{
+	if (!file || !file->out)
+		return;
+	fclose(file->out);
+	file->out = NULL;
+	if (*file->beside)
+		unlink(file->beside);
+}
+
+/* A rename lasts only when its folder is on disk. Folders that cannot be synced (some network file systems) are left
+ * to the system. */
+static void sync_folder(const char *path)
+{
+	char folder[PATH_MAX];
+	folder_of(path, folder);
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	fsync(fd);
+	close(fd);
+}
+
+mural_status mu_file_commit(mu_file *file, mural_error *err)
+{
+	if (!file->out)
+		return mu_bug(err, "commit of a file that is not open");
+	bool direct = !*file->beside;
+	bool written = !ferror(file->out) && fflush(file->out) == 0 && (direct || fsync(fileno(file->out)) == 0);
+	if (!written) {
+		mural_status status = fail(err, file->path, "cannot write the file");
+		mu_file_abandon(file);
+		return status;
+	}
+	bool closed = fclose(file->out) == 0;
+	file->out = NULL;
+	if (direct)
+		return closed ? MURAL_OK : fail(err, file->path, "cannot write the file");
+	if (!closed || rename(file->beside, file->path) != 0) {
+		mural_status status = fail(err, file->path, "cannot give the file its name");
+		unlink(file->beside);
+		return status;
+	}
+	sync_folder(file->path);
+	return MURAL_OK;
+}
+
+/* Reads to the end of anything readable, growing the buffer; one byte more than the limit tells that it is larger. */
+static mural_status read_all(FILE *in, const char *path, const char *what, size_t limit, mural_status kind, char **text,
+                             size_t *bytes, mural_error *err)
+{
+	size_t capacity = 0, used = 0;
+	char *buffer = NULL;
+	for (;;) {
+		if (used == capacity) {
+			capacity = capacity ? capacity * 2 : 65536;
+			char *larger = realloc(buffer, capacity + 1);
+			if (!larger) {
+				free(buffer);
+				return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory to read the %s", what);
+			}
+			buffer = larger;
+		}
+		size_t n = fread(buffer + used, 1, capacity - used, in);
+		used += n;
+		if (n == 0 || used > limit)
+			break;
+	}
+	if (ferror(in) || used > limit) {
+		mural_status status =
+		        ferror(in) ? mu_fail(err, kind, path, "cannot read the %s: %s", what, strerror(errno))
+		                   : mu_fail(err, kind, path, "the %s is larger than %s", what, MU_SIZE(limit));
+		free(buffer);
+		return status;
+	}
+	buffer[used] = '\0';
+	*text = buffer;
+	*bytes = used;
+	return MURAL_OK;
+}
+
+mural_status mu_file_read(const char *path, const char *what, size_t limit, mural_status kind, char **text,
+                          size_t *bytes, mural_error *err)
+{
+	*text = NULL;
+	*bytes = 0;
+	FILE *in = fopen(path, "rbe");
+	if (!in)
+		return mu_fail(err, kind, path, "cannot open the %s: %s", what, strerror(errno));
+	mural_status status = read_all(in, path, what, limit, kind, text, bytes, err);
+	fclose(in);
+	return status;
+}

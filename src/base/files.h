@@ -1,0 +1,45 @@
+/* Files: whole or not at all.
+ *
+ * A file appears under its name only when it is complete: it is written beside, synced, renamed, and the folder is
+ * synced. A crash leaves the old file or the new one, and at worst a leftover "NAME.PID-N.part".
+ *
+ *     mu_file file = {0};
+ *     MU_TRY(mu_file_begin(&file, path, err));
+ *     fprintf(file.out, ...);
+ *     MU_TRY(mu_file_commit(&file, err));      or mu_file_abandon(&file)
+ *
+ * A path that names a device or a pipe (/dev/stdout) is written directly, since it cannot be replaced. A symbolic link
+ * stays a link: the file it points to is replaced.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_BASE_FILES_H
+#define MU_BASE_FILES_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/fail.h"
+
+typedef struct mu_file {
+	FILE *out; /* write here; NULL when nothing is open */
+	char path[PATH_MAX]; /* final name */
+	char beside[PATH_MAX]; /* name until commit; "" when written directly */
+} mu_file;
+
+/* Makes the folders on the way, too. MURAL_FAILED says what the system refused; nothing is open then. */
+mural_status mu_file_begin(mu_file *file, const char *path, mural_error *err);
+/* Closes in every case. On failure (a full disk shows here) the unfinished file is removed, an older one stays. */
+mural_status mu_file_commit(mu_file *file, mural_error *err);
+/* Closes and removes what was written; does nothing after a commit or on an all-zero struct. */
+void mu_file_abandon(mu_file *file);
+
+/* A folder and those above it. An existing one is fine; several processes may do it at once. */
+mural_status mu_make_folders(const char *path, mural_error *err);
+
+/* The whole file with a NUL behind it, which *bytes does not count; the caller frees *text. A file that is missing,
+ * unreadable, a folder, or larger than `limit` bytes fails with `kind`: MURAL_USAGE for a configuration, MURAL_DATA for
+ * data. what: "configuration file", for the message. */
+mural_status mu_file_read(const char *path, const char *what, size_t limit, mural_status kind, char **text,
+                          size_t *bytes, mural_error *err);
+
+#endif
