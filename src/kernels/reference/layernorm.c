@@ -17,46 +17,57 @@ static double gain_of(const mu_layernorm *op, size_t d)
 	return op->gain ? mu_element_load(op->type, op->gain, d) : 1;
 }
 
-static double stream_of(const mu_layernorm *op, size_t token, size_t d)
+/* What the norm is taken of. */
+static double normed(const mu_layernorm *op, size_t i)
 {
-	const size_t i = token * op->width + d;
-	const double s = mu_element_load(op->type, op->x, i) * keep_of(op, token) * gain_of(op, d);
-	return op->r ? s + mu_element_load(op->type, op->r, i) : s;
+	return mu_element_load(op->type, op->sum ? op->sum : op->x, i);
+}
+
+/* Makes the sum; sum may lie on x or r, whose element is read before it is written. */
+static void add_streams(const mu_layernorm *op)
+{
+	for (size_t token = 0; token < op->tokens; token++)
+		for (size_t d = 0; d < op->width; d++) {
+			const size_t i = token * op->width + d;
+			double s = mu_element_load(op->type, op->x, i) * keep_of(op, token) * gain_of(op, d);
+			if (op->r)
+				s += mu_element_load(op->type, op->r, i);
+			mu_element_store(op->type, op->sum, i, s);
+		}
+}
+
+/* Norms the sum as it is stored, rounded: the very values from which backward starts. */
+static void norm_token(const mu_layernorm *op, size_t token)
+{
+	const size_t D = op->width, first = token * D;
+	double mean = 0, variance = 0;
+	for (size_t d = 0; d < D; d++)
+		mean += normed(op, first + d);
+	mean /= (double)D;
+	for (size_t d = 0; d < D; d++) {
+		const double distance = normed(op, first + d) - mean;
+		variance += distance * distance;
+	}
+	variance /= (double)D;
+
+	const double rstd = 1 / sqrt(variance + op->eps);
+	for (size_t d = 0; d < D; d++) {
+		const double h = (normed(op, first + d) - mean) * rstd;
+		const double w = mu_element_load(op->type, op->w, d), b = mu_element_load(op->type, op->b, d);
+		mu_element_store(op->type, op->y, first + d, h * w + b);
+	}
+	mu_element_store(mu_stat_type(op->type), op->mean, token, mean);
+	mu_element_store(mu_stat_type(op->type), op->rstd, token, rstd);
 }
 
 mural_status mu_reference_layernorm_forward(mu_ops_context *context, const mu_layernorm *op, mural_error *err)
 {
 	(void)context;
 	(void)err;
-	const size_t D = op->width;
-	for (size_t token = 0; token < op->tokens; token++) {
-		double mean = 0, variance = 0;
-		for (size_t d = 0; d < D; d++)
-			mean += stream_of(op, token, d);
-		mean /= (double)D;
-		for (size_t d = 0; d < D; d++) {
-			const double distance = stream_of(op, token, d) - mean;
-			variance += distance * distance;
-		}
-		variance /= (double)D;
-		const double rstd = 1 / sqrt(variance + op->eps);
-
-		/* sum may lie on x or r: an element of it is written after its last use. */
-		for (size_t d = 0; d < D; d++) {
-			const double s = stream_of(op, token, d);
-			if (op->y) {
-				const double w = mu_element_load(op->type, op->w, d);
-				const double b = mu_element_load(op->type, op->b, d);
-				mu_element_store(op->type, op->y, token * D + d, (s - mean) * rstd * w + b);
-			}
-			if (op->sum)
-				mu_element_store(op->type, op->sum, token * D + d, s);
-		}
-		if (op->y) {
-			mu_element_store(mu_stat_type(op->type), op->mean, token, mean);
-			mu_element_store(mu_stat_type(op->type), op->rstd, token, rstd);
-		}
-	}
+	if (op->sum)
+		add_streams(op);
+	for (size_t token = 0; token < op->tokens && op->y; token++)
+		norm_token(op, token);
 	return MURAL_OK;
 }
 
@@ -78,7 +89,7 @@ static void norm_means(const mu_layernorm *op, size_t token, double mean, double
 	const size_t D = op->width;
 	*mean_g = *mean_gh = 0;
 	for (size_t d = 0; d < D; d++) {
-		const double h = (mu_element_load(op->type, op->sum, token * D + d) - mean) * rstd;
+		const double h = (normed(op, token * D + d) - mean) * rstd;
 		const double d_y = mu_element_load(op->type, op->d_y, token * D + d);
 		const double g = d_y * mu_element_load(op->type, op->w, d);
 		sums.w[d] += d_y * h;
@@ -103,7 +114,7 @@ static void token_backward(const mu_layernorm *op, size_t token, column_sums sum
 		const size_t i = token * D + d;
 		double d_s = op->d_sum ? mu_element_load(op->type, op->d_sum, i) : 0;
 		if (op->d_y) {
-			const double h = (mu_element_load(op->type, op->sum, i) - mean) * rstd;
+			const double h = (normed(op, i) - mean) * rstd;
 			const double g = mu_element_load(op->type, op->d_y, i) * mu_element_load(op->type, op->w, d);
 			d_s += rstd * (g - mean_g - h * mean_gh);
 		}

@@ -1,7 +1,8 @@
 /* The rows of the reference table, for table.c. What each computes is said in kernels/ops.h.
  *
  * Rules of this folder: loops in the order of the formula, sums in double, each output rounded once from the exact
- * function of the inputs. No threads, no flags, no tricks: it is the yardstick.
+ * function of the inputs. Where a row goes on from one of its own outputs (layernorm's sum, linear's gradient of pre), it
+ * reads back what it stored, as every later call will. No threads, no tricks: it is the yardstick.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_KERNELS_REFERENCE_REFERENCE_H
 #define MU_KERNELS_REFERENCE_REFERENCE_H
