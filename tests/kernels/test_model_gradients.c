@@ -223,7 +223,7 @@ static void gradients_accumulate(void **state)
 	model_run_close(&run);
 }
 
-/* Shared buffers must not be overwritten before they are read, whatever is the widest of them. */
+/* Shared buffers must not be overwritten before they are read, nor overrun, whatever is the widest of them. */
 static void inference_equals_training(void **state)
 {
 	(void)state;
@@ -248,6 +248,7 @@ static void inference_equals_training(void **state)
 			double expected = model_run_forward(&training);
 			assert_true(model_run_forward(&inference) == expected);
 			assert_true(isfinite(expected));
+			model_run_backward(&training); /* for the sanitizer */
 			model_run_close(&training);
 			model_run_close(&inference);
 		}
