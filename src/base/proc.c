@@ -1,7 +1,6 @@
 /* /proc as text: one key, one value, per line. SPDX-License-Identifier: MIT */
 #include "base/proc.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,13 +40,4 @@ void mu_proc_processor(char *name, size_t size)
 	snprintf(name, size, "unknown processor");
 	if (!mu_proc_text("/proc/cpuinfo", "model name", name, size))
 		mu_proc_text("/proc/cpuinfo", "Processor", name, size); /* ARM */
-}
-
-int mu_proc_cores(void)
-{
-	cpu_set_t set;
-	if (sched_getaffinity(0, sizeof set, &set) != 0)
-		return 1;
-	int cores = CPU_COUNT(&set);
-	return cores > 0 ? cores : 1;
 }

@@ -18,7 +18,4 @@ size_t mu_proc_bytes(const char *path, const char *key);
 /* The processor's name, "unknown processor" when the system does not tell. */
 void mu_proc_processor(char *name, size_t size);
 
-/* Processors that this process may run on (its affinity mask); at least 1. */
-int mu_proc_cores(void);
-
 #endif

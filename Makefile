@@ -1,0 +1,51 @@
+# A thin front for cmake, ctest and the scripts. SPDX-License-Identifier: MIT
+BOOTSTRAP ?= scripts/bootstrap -y
+PREFIX ?= /usr/local
+BUILD = build/release
+
+.PHONY: help demo build check bench format lint install clean
+
+help:
+	@echo 'make demo     install what is missing, build, train a Vision Transformer on Fashion-MNIST with two workers'
+	@echo 'make check    install what is missing, build, run every test'
+	@echo 'make bench    measure speed, side by side with PyTorch where that is installed'
+	@echo 'make build    only build, into $(BUILD)'
+	@echo 'make lint     layout, warnings of gcc and clang, static analysis'
+	@echo 'make format   lay out the sources with clang-format'
+	@echo 'make install  PREFIX=$(PREFIX)'
+	@echo 'make clean    remove build/ (runs/ stays)'
+	@echo
+	@echo 'BOOTSTRAP=true skips the package step: make demo BOOTSTRAP=true'
+
+build:
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+demo:
+	@$(BOOTSTRAP) build demo
+	@$(MAKE) --no-print-directory build
+	@scripts/demo
+
+check:
+	@$(BOOTSTRAP) build demo
+	@$(MAKE) --no-print-directory build
+	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error
+
+bench:
+	@$(BOOTSTRAP) build demo
+	@$(MAKE) --no-print-directory build
+	@scripts/bench
+
+lint:
+	@$(BOOTSTRAP) build checks
+	@scripts/lint
+
+format:
+	@$(BOOTSTRAP) checks
+	@scripts/format
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	rm -rf build
