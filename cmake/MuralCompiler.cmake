@@ -45,14 +45,15 @@ function(mural_onednn target)
 	target_compile_definitions(${target} PRIVATE MU_WITH_ONEDNN)
 endfunction()
 
-# The MPI module is the only file that includes mpi.h; it is opened at run time, so the program runs without MPI too.
+# The MPI module alone includes mpi.h; it is opened at run time, so the program runs without MPI too.
 function(mural_mpi_module)
 	find_package(MPI QUIET COMPONENTS C)
 	if(NOT MPI_C_FOUND)
 		message(WARNING "no MPI was found: the program will train with one rank only (install libopenmpi-dev)")
 		return()
 	endif()
-	add_library(mural_mpi MODULE src/comm/mpi_module.c)
+	file(GLOB mpi_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/mpi/*.c)
+	add_library(mural_mpi MODULE ${mpi_sources})
 	mural_target(mural_mpi)
 	target_link_libraries(mural_mpi PRIVATE mural_base MPI::MPI_C)
 	set_target_properties(mural_mpi PROPERTIES PREFIX "" OUTPUT_NAME mural_comm_mpi

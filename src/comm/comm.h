@@ -3,7 +3,7 @@
  * Every collective is begun with a handle and waited for; the buffer belongs to the handle in between. All ranks of a
  * comm call the same collectives in the same order. Tables:
  *     self       one rank, no library
- *     mpi        host memory, any MPI, loaded at run time (mpi_module.c). One thread makes every MPI call, MPI_Init_thread
+ *     mpi        host memory, any MPI, loaded at run time (mpi/). One thread makes every MPI call, MPI_Init_thread
  *                included, and never blocks inside MPI: it tests, sleeps 50 us, tests.
  *     nccl, emulated   later
  * SPDX-License-Identifier: MIT */
@@ -14,8 +14,9 @@
 
 #include "base/fail.h"
 #include "base/types.h"
+#include "mural/comm.h"
 
-typedef struct mu_comm mu_comm;
+typedef struct mu_comm mu_comm; /* outside the library: mural_comm */
 
 typedef enum mu_reduce { MU_SUM, MU_MAX, MU_MIN } mu_reduce;
 
@@ -26,12 +27,7 @@ typedef struct mu_pending {
 	size_t bytes;
 } mu_pending;
 
-typedef struct mu_comm_facts {
-	int rank, size; /* of all */
-	int local_rank, local_size; /* on this host */
-	char host[256];
-	char library[128]; /* "Open MPI 4.1.4", "none" */
-} mu_comm_facts;
+typedef mural_comm_facts mu_comm_facts;
 
 typedef struct mu_comm_table {
 	const char *name; /* "self", "mpi" */
@@ -41,7 +37,7 @@ typedef struct mu_comm_table {
 	mural_status (*open)(mu_comm **comm, mural_error *err);
 	/* Collective; after a failure use abort. NULL is fine. */
 	void (*close)(mu_comm *comm);
-	/* Ends the other ranks too, as far as the launcher allows; does not return to a usable comm. Exit with `code`. */
+	/* Ends the other ranks too, as far as the launcher allows, and this process with `code`. Does not return. */
 	void (*abort)(mu_comm *comm, int code);
 	const mu_comm_facts *(*facts)(const mu_comm *comm);
 
@@ -50,10 +46,12 @@ typedef struct mu_comm_table {
 	                                 mu_pending *pending, mural_error *err);
 	mural_status (*broadcast_begin)(mu_comm *comm, void *buffer, size_t bytes, int root, mu_pending *pending,
 	                                mural_error *err);
-	/* Each rank's `count` elements, in rank order, into `gathered` [size * count]. */
+	/* Each rank's `count` elements, in rank order, into `gathered` [size * count]. mine may be its place in gathered, or
+	 * lie outside. */
 	mural_status (*all_gather_begin)(mu_comm *comm, const void *mine, void *gathered, size_t count, mu_dtype type,
 	                                 mu_pending *pending, mural_error *err);
-	/* Sum over ranks of buffer [size * count]; rank r keeps block r in `mine` [count]. */
+	/* Sum over ranks of buffer [size * count]; rank r keeps block r in `mine` [count]. mine may be block r of buffer (on all
+	 * ranks or on none; the other blocks are then undefined), or lie outside. */
 	mural_status (*reduce_scatter_begin)(mu_comm *comm, const void *buffer, void *mine, size_t count, mu_dtype type,
 	                                     mu_pending *pending, mural_error *err);
 	/* Block r of `from` goes to rank r; `count` elements per block. */
@@ -74,11 +72,13 @@ struct mu_comm {
 
 extern const mu_comm_table mu_comm_self;
 
-/* How many ranks the launcher's environment promises (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS ...), and its name; 1 and
- * "none" when there is no launcher. */
+/* How many ranks the launcher's environment promises (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS ...), and its
+ * name; 1 and "none" when there is no launcher, 0 when it does not say how many (PMIx alone). */
 int mu_comm_launcher(const char **launcher);
+/* This process's rank as the launcher numbers it, before any library is opened; 0 without a launcher. */
+int mu_comm_launcher_rank(void);
 
-/* Opens what the environment asks for: `self` without a launcher, else the first MPI module that loads and fits.
+/* Opens what the environment asks for: `self` without a launcher or with one rank, else the MPI module.
  * name: "auto", "self", "openmpi", "mpich". If the launcher says N ranks and MPI says M != N: MURAL_USAGE naming both. */
 mural_status mu_comm_open(const char *name, mu_comm **comm, mural_error *err);
 

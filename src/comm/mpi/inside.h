@@ -1,0 +1,87 @@
+/* The MPI module, inside: jobs in a ring, and the one thread that makes every MPI call.
+ *
+ * The caller's threads post a job at the ring's head and sleep until it is finished; the comm thread starts jobs in the
+ * order in which they were posted, keeps all that it can in flight, and tests them. Three counters never go back:
+ *
+ *     first <= next <= posted        ring[n % MU_MPI_RING] is job n
+ *     first .. next    started (those finished out of order are no longer busy)
+ *     next             the job being started: one that needs several MPI calls makes them one after the other, and
+ *                      nothing behind it starts before its last one. So all ranks make the same calls in the same order.
+ *     next .. posted   waiting to be started
+ *
+ * `lock` guards posted, every job's busy, order and failure; first, next, active and a busy job are the comm thread's own. The
+ * lock is never held during an MPI call. After start nothing is allocated: a full ring makes the caller wait.
+ *
+ * Counts: MPI takes an int, and libraries multiply it by sizes and ranks in ints inside. So no call moves more than
+ * `limit` bytes (1 GiB, or MURAL_MPI_CALL_BYTES), and longer jobs take several steps.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_COMM_MPI_INSIDE_H
+#define MU_COMM_MPI_INSIDE_H
+
+#include <mpi.h>
+#include <pthread.h>
+
+#include "comm/comm.h"
+
+enum { MU_MPI_RING = 256 };
+
+typedef enum mu_mpi_kind {
+	MU_MPI_ALL_REDUCE,
+	MU_MPI_BROADCAST,
+	MU_MPI_ALL_GATHER,
+	MU_MPI_REDUCE_SCATTER,
+	MU_MPI_ALL_TO_ALL,
+	MU_MPI_BARRIER
+} mu_mpi_kind;
+
+typedef struct mu_mpi_job {
+	mu_mpi_kind kind;
+	const void *from;
+	void *to; /* == from where the collective works in place */
+	size_t count; /* elements, per rank where there are blocks */
+	size_t width; /* bytes of one */
+	mu_dtype type; /* of reductions; the others move bytes */
+	mu_reduce how;
+	int root;
+	mu_pending *pending;
+	bool busy; /* posted and not finished */
+
+	/* The comm thread's: */
+	size_t piece; /* elements of one step */
+	size_t steps, step; /* MPI calls it takes, and those already made */
+	MPI_Request request;
+	MPI_Datatype strided; /* of a piece of a block; MPI_DATATYPE_NULL when not needed */
+} mu_mpi_job;
+
+typedef enum mu_mpi_order { MU_MPI_RUN, MU_MPI_CLOSE, MU_MPI_ABORT } mu_mpi_order;
+
+typedef struct mu_mpi_comm {
+	mu_comm base;
+	mu_comm_facts facts;
+	MPI_Comm world; /* our own duplicate */
+	bool initialised; /* by us, so ours to finalise */
+	size_t limit; /* bytes of one MPI call */
+
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* to the comm thread: posted or order changed */
+	pthread_cond_t done; /* from it: opened, finished or failed */
+	mu_mpi_order order;
+	int code; /* of MU_MPI_ABORT */
+	bool opened; /* successfully or not: see failure */
+	mural_error failure; /* the first one; nothing works after it */
+
+	uint64_t first, next, posted;
+	bool active
+	        [MU_MPI_RING]; /* its request is in flight; apart, because a finished job's place is the callers' at once */
+	mu_mpi_job ring[MU_MPI_RING];
+} mu_mpi_comm;
+
+/* steps.c: how a job becomes MPI calls. Both return MPI's own code. */
+void mu_mpi_plan(const mu_mpi_comm *comm, mu_mpi_job *job);
+int mu_mpi_start(const mu_mpi_comm *comm, mu_mpi_job *job);
+
+/* thread.c: the comm thread's whole life. argument: a mu_mpi_comm. */
+void *mu_mpi_thread(void *argument);
+
+#endif

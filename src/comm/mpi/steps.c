@@ -1,0 +1,120 @@
+/* How a job becomes MPI calls: one if it is short enough, else one per piece.
+ *
+ * Pieces of a plain array are contiguous. Pieces of *blocks* (all-gather, all-to-all) lie `count` elements apart; a derived
+ * type with that stride says so. Reductions take no derived types, so a long reduce-scatter reduces each rank's block to
+ * that rank, piece by piece; the same way serves when the result shall stay in its place in the buffer.
+ * SPDX-License-Identifier: MIT */
+#include "comm/mpi/inside.h"
+
+static MPI_Datatype mpi_type(mu_dtype type)
+{
+	switch (type) {
+	case MU_F32: return MPI_FLOAT;
+	case MU_F64: return MPI_DOUBLE;
+	case MU_I32: return MPI_INT32_T;
+	case MU_I64: return MPI_INT64_T;
+	default: return MPI_UINT8_T; /* MU_U8: check.h refuses the rest */
+	}
+}
+
+static MPI_Op mpi_op(mu_reduce how)
+{
+	return how == MU_SUM ? MPI_SUM : how == MU_MAX ? MPI_MAX : MPI_MIN;
+}
+
+static const void *block(const mu_mpi_job *job, const void *base, int rank)
+{
+	return (const char *)base + (size_t)rank * job->count * job->width;
+}
+
+static size_t pieces(const mu_mpi_job *job)
+{
+	return (job->count + job->piece - 1) / job->piece;
+}
+
+static bool reduces_by_rank(const mu_mpi_comm *comm, const mu_mpi_job *job)
+{
+	return job->kind == MU_MPI_REDUCE_SCATTER &&
+	       (job->piece < job->count || job->to == block(job, job->from, comm->facts.rank));
+}
+
+void mu_mpi_plan(const mu_mpi_comm *comm, mu_mpi_job *job)
+{
+	size_t size = (size_t)comm->facts.size;
+	bool blocks =
+	        job->kind == MU_MPI_ALL_GATHER || job->kind == MU_MPI_REDUCE_SCATTER || job->kind == MU_MPI_ALL_TO_ALL;
+	job->step = 0;
+	job->strided = MPI_DATATYPE_NULL;
+	if (job->kind == MU_MPI_BARRIER) {
+		job->steps = 1;
+		return;
+	}
+	job->piece = comm->limit / (job->width * (blocks ? size : 1));
+	if (job->piece == 0)
+		job->piece = 1;
+	job->steps = pieces(job);
+	if (reduces_by_rank(comm, job))
+		job->steps *= size;
+}
+
+/* n elements at the start of each block, blocks `count` elements apart. */
+static int make_strided(mu_mpi_job *job, int n)
+{
+	MPI_Datatype packed;
+	int code = MPI_Type_contiguous(n, MPI_BYTE, &packed);
+	if (code)
+		return code;
+	code = MPI_Type_create_resized(packed, 0, (MPI_Aint)(job->count * job->width), &job->strided);
+	MPI_Type_free(&packed);
+	return code ? code : MPI_Type_commit(&job->strided);
+}
+
+static int start_blocks(const mu_mpi_comm *comm, mu_mpi_job *job, size_t at, size_t n)
+{
+	const char *from = (const char *)job->from + at * job->width;
+	char *to = (char *)job->to + at * job->width;
+	bool in_place = job->kind == MU_MPI_ALL_GATHER && job->from == block(job, job->to, comm->facts.rank);
+	MPI_Datatype type = MPI_BYTE;
+	int bytes = (int)(n * job->width), taken = bytes;
+	if (n < job->count) {
+		int code = make_strided(job, bytes);
+		if (code)
+			return code;
+		type = job->strided;
+		taken = 1;
+	}
+	if (job->kind == MU_MPI_ALL_TO_ALL)
+		return MPI_Ialltoall(from, taken, type, to, taken, type, comm->world, &job->request);
+	return MPI_Iallgather(in_place ? MPI_IN_PLACE : from, bytes, MPI_BYTE, to, taken, type, comm->world,
+	                      &job->request);
+}
+
+static int start_reduce_by_rank(const mu_mpi_comm *comm, mu_mpi_job *job, size_t at, size_t n, int root)
+{
+	const char *from = (const char *)block(job, job->from, root) + at * job->width;
+	char *to = (char *)job->to + at * job->width;
+	bool in_place = root == comm->facts.rank && from == to;
+	return MPI_Ireduce(in_place ? MPI_IN_PLACE : from, to, (int)n, mpi_type(job->type), mpi_op(job->how), root,
+	                   comm->world, &job->request);
+}
+
+int mu_mpi_start(const mu_mpi_comm *comm, mu_mpi_job *job)
+{
+	if (job->kind == MU_MPI_BARRIER)
+		return MPI_Ibarrier(comm->world, &job->request);
+	size_t at = job->step % pieces(job) * job->piece;
+	size_t n = job->count - at < job->piece ? job->count - at : job->piece;
+	char *to = (char *)job->to + at * job->width;
+	switch (job->kind) {
+	case MU_MPI_ALL_REDUCE:
+		return MPI_Iallreduce(MPI_IN_PLACE, to, (int)n, mpi_type(job->type), mpi_op(job->how), comm->world,
+		                      &job->request);
+	case MU_MPI_BROADCAST: return MPI_Ibcast(to, (int)n, MPI_BYTE, job->root, comm->world, &job->request);
+	case MU_MPI_REDUCE_SCATTER:
+		if (reduces_by_rank(comm, job))
+			return start_reduce_by_rank(comm, job, at, n, (int)(job->step / pieces(job)));
+		return MPI_Ireduce_scatter_block(job->from, to, (int)n, mpi_type(job->type), mpi_op(job->how),
+		                                 comm->world, &job->request);
+	default: return start_blocks(comm, job, at, n);
+	}
+}
