@@ -25,9 +25,8 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/philox.h"
 #include "data/augment.h"
-#include "data/fit.h"
+#include "data/batch.h"
 
 #define MAX_THREADS 256 /* of one loader: more than any host's cores help decoding */
 
@@ -35,7 +34,6 @@ typedef enum slot_state { FREE, FILLING, READY, TAKEN } slot_state;
 
 typedef struct slot {
 	mu_batch batch; /* first: a batch is its slot */
-	mu_positions positions;
 	slot_state state;
 } slot;
 
@@ -54,11 +52,9 @@ typedef struct layout {
 
 struct mu_loader {
 	mu_loader_settings settings;
-	mu_image_shape have, want;
 	void *block;
 	size_t block_bytes;
 	layout parts;
-	uint64_t steps; /* per epoch */
 	uint64_t first, tickets; /* micro-batches before the first ticket, and from there to the end */
 	unsigned running; /* threads */
 
@@ -73,38 +69,15 @@ struct mu_loader {
 	atomic_bool stopping; /* read between images without the lock */
 };
 
-static mu_image_shape set_shape(const mu_loader_settings *s)
-{
-	const mural_data_facts *facts = &s->data->facts;
-	return (mu_image_shape){facts->channels, facts->height, facts->width};
-}
-
-static mu_image_shape model_shape(const mu_loader_settings *s)
-{
-	return (mu_image_shape){s->channels, s->height, s->width};
-}
-
 static unsigned worker_count(const mu_loader_settings *s)
 {
 	return s->config->loader_threads ? s->config->loader_threads : 1;
 }
 
-static mu_batch take_batch(mu_arena *arena, size_t capacity, size_t image_bytes)
-{
-	return (mu_batch){
-	        .capacity = capacity,
-	        .pixels = mu_arena_take(arena, capacity * image_bytes),
-	        .cut_B = mu_arena_take(arena, capacity * sizeof(mu_image_cut)),
-	        .stream_B = mu_arena_take(arena, capacity * sizeof(uint64_t)),
-	        .labels = mu_arena_take(arena, capacity * sizeof(int32_t)),
-	        .index_B = mu_arena_take(arena, capacity * sizeof(uint32_t)),
-	};
-}
-
 /* The one description of the block: run on a measuring arena it is the plan. */
 static layout lay_out(mu_arena *arena, const mu_loader_settings *s)
 {
-	mu_image_shape have = set_shape(s), want = model_shape(s);
+	mu_image_shape have = mu_batch_shape_of_set(s), want = mu_batch_shape_of_model(s);
 	unsigned prefetch = s->config->prefetch, workers = worker_count(s);
 	layout parts = {
 	        .slots = mu_arena_take(arena, prefetch * sizeof(slot)),
@@ -112,7 +85,7 @@ static layout lay_out(mu_arena *arena, const mu_loader_settings *s)
 	        .order = mu_arena_take(arena, s->sampler.images * sizeof(uint32_t)),
 	};
 	for (unsigned i = 0; i < prefetch; i++) {
-		mu_batch batch = take_batch(arena, s->sampler.micro_batch, mu_image_bytes(want));
+		mu_batch batch = mu_batch_take(arena, s);
 		if (!arena->measuring)
 			parts.slots[i] = (slot){.batch = batch, .state = FREE};
 	}
@@ -132,6 +105,21 @@ size_t mu_loader_bytes(const mu_loader_settings *settings)
 	return arena.high;
 }
 
+static mural_status check_sizes(const mu_loader_settings *s, mural_error *err)
+{
+	uint64_t bytes;
+	if (s->height > MU_MAX_SIDE || s->width > MU_MAX_SIDE || s->channels > MURAL_MAX_CHANNELS)
+		return mu_fail(err, MURAL_USAGE, NULL,
+		               "expected images of at most %d channels and sides of %d, found %zu x %zu x %zu",
+		               MURAL_MAX_CHANNELS, MU_MAX_SIDE, s->channels, s->height, s->width);
+	uint64_t image_bytes = mu_image_bytes(mu_batch_shape_of_model(s)) + 64; /* with its share of the other arrays */
+	if (__builtin_mul_overflow(s->sampler.micro_batch, image_bytes, &bytes) ||
+	    __builtin_mul_overflow(bytes, s->config->prefetch, &bytes) || bytes > SIZE_MAX / 2)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "%u micro-batches of %llu images exceed any memory",
+		               s->config->prefetch, (unsigned long long)s->sampler.micro_batch);
+	return mu_fit_check(mu_batch_shape_of_set(s), mu_batch_shape_of_model(s), err);
+}
+
 static mural_status check_settings(const mu_loader_settings *s, mural_error *err)
 {
 	MU_TRY(mu_sampler_check(&s->sampler, err));
@@ -143,33 +131,22 @@ static mural_status check_settings(const mu_loader_settings *s, mural_error *err
 		               MAX_THREADS, s->config->loader_threads);
 	if (s->sampler.images != s->data->facts.images)
 		return mu_bug(err, "the sampler counts other images than the data set");
-	if (s->height > MU_MAX_SIDE || s->width > MU_MAX_SIDE || s->channels > MURAL_MAX_CHANNELS)
-		return mu_fail(err, MURAL_USAGE, NULL,
-		               "expected images of at most %d channels and sides of %d, found "
-		               "%zu x %zu x %zu",
-		               MURAL_MAX_CHANNELS, MU_MAX_SIDE, s->channels, s->height, s->width);
-	uint64_t bytes;
-	if (__builtin_mul_overflow(s->sampler.micro_batch, (uint64_t)mu_image_bytes(model_shape(s)) + 64, &bytes) ||
-	    __builtin_mul_overflow(bytes, s->config->prefetch, &bytes) || bytes > SIZE_MAX / 2)
-		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "%u micro-batches of %llu images exceed any memory",
-		               s->config->prefetch, (unsigned long long)s->sampler.micro_batch);
-	return mu_fit_check(set_shape(s), model_shape(s), err);
+	if (s->first_step > mu_sampler_steps(&s->sampler))
+		return mu_bug(err, "a loader that starts behind the end of an epoch");
+	return check_sizes(s, err);
 }
 
 /* Counts the micro-batches of the run. */
 static mural_status count_tickets(mu_loader *loader, mural_error *err)
 {
 	const mu_loader_settings *s = &loader->settings;
-	uint64_t epochs = s->epochs > s->first_epoch ? s->epochs - s->first_epoch : 0, steps;
-	loader->steps = mu_sampler_steps(&s->sampler);
-	if (s->first_step > loader->steps)
-		return mu_bug(err, "a loader that starts behind the end of an epoch");
-	loader->first = s->first_step * s->sampler.accumulation;
-	if (__builtin_mul_overflow(epochs, loader->steps, &steps) ||
-	    __builtin_mul_overflow(steps, s->sampler.accumulation, &loader->tickets))
+	uint64_t epochs = s->epochs > s->first_epoch ? s->epochs - s->first_epoch : 0, tickets;
+	if (__builtin_mul_overflow(epochs, mu_sampler_steps(&s->sampler), &tickets) ||
+	    __builtin_mul_overflow(tickets, s->sampler.accumulation, &tickets))
 		return mu_fail(err, MURAL_USAGE, NULL, "%llu epochs of %llu steps are more than can be counted",
-		               (unsigned long long)epochs, (unsigned long long)loader->steps);
-	loader->tickets = epochs ? loader->tickets - loader->first : 0;
+		               (unsigned long long)epochs, (unsigned long long)mu_sampler_steps(&s->sampler));
+	loader->first = s->first_step * s->sampler.accumulation;
+	loader->tickets = epochs ? tickets - loader->first : 0;
 	return MURAL_OK;
 }
 
@@ -195,58 +172,15 @@ static slot *claim(mu_loader *loader, uint64_t *ticket)
 	slot *claimed = slot_of(loader, loader->claimed);
 	mu_batch *batch = &claimed->batch;
 	*ticket = loader->claimed++;
-	uint64_t place = loader->first + *ticket, step = place / s->sampler.accumulation;
-	batch->micro = place % s->sampler.accumulation;
-	batch->step = step % loader->steps;
-	batch->epoch = s->first_epoch + (uint32_t)(step / loader->steps);
-	batch->planned = mu_sampler_planned(&s->sampler, batch->step).count;
-	claimed->positions = mu_sampler_micro(&s->sampler, batch->step, batch->micro);
-	batch->count = claimed->positions.count;
+	mu_batch_place(batch, s, loader->first + *ticket);
 	if (!loader->ordered || loader->order_epoch != batch->epoch) {
 		mu_sampler_order(s->sampler.images, s->seed, batch->epoch, s->config->shuffle, loader->parts.order);
 		loader->order_epoch = batch->epoch;
 		loader->ordered = true;
 	}
-	memcpy(batch->index_B, loader->parts.order + claimed->positions.first, batch->count * sizeof *batch->index_B);
+	memcpy(batch->index_B, loader->parts.order + batch->first, batch->count * sizeof *batch->index_B);
 	claimed->state = FILLING;
 	return claimed;
-}
-
-static mural_status fill_image(const worker *self, const slot *filling, size_t b, mural_error *err)
-{
-	const mu_loader *loader = self->loader;
-	const mu_loader_settings *s = &loader->settings;
-	const mu_batch *batch = &filling->batch;
-	uint64_t stream = mu_stream(batch->epoch, (uint32_t)(filling->positions.first + b));
-	uint8_t *pixels = batch->pixels + b * mu_image_bytes(loader->want);
-	mural_status status =
-	        mu_data_read(s->data, batch->index_B[b], self->spare ? self->spare : pixels, &batch->labels[b], err);
-	if (status != MURAL_OK) {
-		mu_context(err, "while loading image %u of %s for epoch %u, step %llu", batch->index_B[b],
-		           s->data->facts.name, batch->epoch, (unsigned long long)batch->step);
-		return status;
-	}
-	if (self->spare)
-		mu_fit(loader->have, self->spare, loader->want, pixels);
-	batch->stream_B[b] = stream;
-	batch->cut_B[b] = s->augment ? mu_augment_cut(s->config, s->seed, stream) : (mu_image_cut){0};
-	return MURAL_OK;
-}
-
-/* Fills a claimed slot, and zeroes past its count. Outside the lock. */
-static mural_status fill(const worker *self, const slot *filling, mural_error *err)
-{
-	const mu_loader *loader = self->loader;
-	const mu_batch *batch = &filling->batch;
-	size_t count = batch->count, rest = batch->capacity - count, image_bytes = mu_image_bytes(loader->want);
-	for (size_t b = 0; b < count && !loader->stopping; b++)
-		MU_TRY(fill_image(self, filling, b, err));
-	memset(batch->pixels + count * image_bytes, 0, rest * image_bytes);
-	memset(batch->cut_B + count, 0, rest * sizeof *batch->cut_B);
-	memset(batch->stream_B + count, 0, rest * sizeof *batch->stream_B);
-	memset(batch->labels + count, 0, rest * sizeof *batch->labels);
-	memset(batch->index_B + count, 0, rest * sizeof *batch->index_B);
-	return MURAL_OK;
 }
 
 /* Under the lock. */
@@ -268,7 +202,8 @@ static void load_one(worker *self)
 	slot *filling = claim(loader, &ticket);
 	pthread_mutex_unlock(&loader->lock);
 	mural_error failure = {0};
-	mural_status status = fill(self, filling, &failure);
+	mural_status status =
+	        mu_batch_fill(&filling->batch, &loader->settings, self->spare, &loader->stopping, &failure);
 	pthread_mutex_lock(&loader->lock);
 	settle(loader, filling, ticket, status, &failure);
 }
@@ -332,8 +267,6 @@ mural_status mu_loader_create(mu_loader **loader, const mu_loader_settings *sett
 	if (!created)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for a loader");
 	created->settings = *settings;
-	created->have = set_shape(settings);
-	created->want = model_shape(settings);
 	created->failed = UINT64_MAX;
 	pthread_mutex_init(&created->lock, NULL);
 	pthread_cond_init(&created->room, NULL);

@@ -19,6 +19,7 @@ typedef struct mu_batch {
 	uint32_t epoch;
 	uint64_t step; /* in the epoch */
 	uint64_t micro; /* in the step */
+	uint64_t first; /* position in the epoch of this micro-batch's first image */
 	uint64_t planned; /* images of the whole step, all ranks */
 	size_t capacity, count;
 	uint8_t *pixels; /* [capacity, channels, height, width]; images past count are zero */

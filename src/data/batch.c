@@ -1,0 +1,77 @@
+/* Placing and filling one micro-batch. SPDX-License-Identifier: MIT */
+#include "data/batch.h"
+
+#include <string.h>
+
+#include "base/philox.h"
+#include "data/augment.h"
+
+mu_image_shape mu_batch_shape_of_set(const mu_loader_settings *s)
+{
+	const mural_data_facts *facts = &s->data->facts;
+	return (mu_image_shape){facts->channels, facts->height, facts->width};
+}
+
+mu_image_shape mu_batch_shape_of_model(const mu_loader_settings *s)
+{
+	return (mu_image_shape){s->channels, s->height, s->width};
+}
+
+mu_batch mu_batch_take(mu_arena *arena, const mu_loader_settings *s)
+{
+	size_t capacity = s->sampler.micro_batch;
+	return (mu_batch){
+	        .capacity = capacity,
+	        .pixels = mu_arena_take(arena, capacity * mu_image_bytes(mu_batch_shape_of_model(s))),
+	        .cut_B = mu_arena_take(arena, capacity * sizeof(mu_image_cut)),
+	        .stream_B = mu_arena_take(arena, capacity * sizeof(uint64_t)),
+	        .labels = mu_arena_take(arena, capacity * sizeof(int32_t)),
+	        .index_B = mu_arena_take(arena, capacity * sizeof(uint32_t)),
+	};
+}
+
+void mu_batch_place(mu_batch *batch, const mu_loader_settings *s, uint64_t number)
+{
+	uint64_t step = number / s->sampler.accumulation, steps = mu_sampler_steps(&s->sampler);
+	batch->micro = number % s->sampler.accumulation;
+	batch->step = step % steps;
+	batch->epoch = s->first_epoch + (uint32_t)(step / steps);
+	mu_positions positions = mu_sampler_micro(&s->sampler, batch->step, batch->micro);
+	batch->first = positions.first;
+	batch->count = positions.count;
+	batch->planned = mu_sampler_planned(&s->sampler, batch->step).count;
+}
+
+static mural_status fill_image(const mu_batch *batch, const mu_loader_settings *s, size_t b, uint8_t *spare,
+                               mural_error *err)
+{
+	mu_image_shape want = mu_batch_shape_of_model(s);
+	uint64_t stream = mu_stream(batch->epoch, (uint32_t)(batch->first + b));
+	uint8_t *pixels = batch->pixels + b * mu_image_bytes(want);
+	mural_status status = mu_data_read(s->data, batch->index_B[b], spare ? spare : pixels, &batch->labels[b], err);
+	if (status != MURAL_OK) {
+		mu_context(err, "while loading image %u of %s for epoch %u, step %llu", batch->index_B[b],
+		           s->data->facts.name, batch->epoch, (unsigned long long)batch->step);
+		return status;
+	}
+	if (spare)
+		mu_fit(mu_batch_shape_of_set(s), spare, want, pixels);
+	batch->stream_B[b] = stream;
+	batch->cut_B[b] = s->augment ? mu_augment_cut(s->config, s->seed, stream) : (mu_image_cut){0};
+	return MURAL_OK;
+}
+
+mural_status mu_batch_fill(const mu_batch *batch, const mu_loader_settings *s, uint8_t *spare,
+                           const atomic_bool *stopping, mural_error *err)
+{
+	size_t count = batch->count, rest = batch->capacity - count;
+	size_t image_bytes = mu_image_bytes(mu_batch_shape_of_model(s));
+	for (size_t b = 0; b < count && !atomic_load(stopping); b++)
+		MU_TRY(fill_image(batch, s, b, spare, err));
+	memset(batch->pixels + count * image_bytes, 0, rest * image_bytes);
+	memset(batch->cut_B + count, 0, rest * sizeof *batch->cut_B);
+	memset(batch->stream_B + count, 0, rest * sizeof *batch->stream_B);
+	memset(batch->labels + count, 0, rest * sizeof *batch->labels);
+	memset(batch->index_B + count, 0, rest * sizeof *batch->index_B);
+	return MURAL_OK;
+}
