@@ -1,0 +1,160 @@
+/* Cases of the rows at the ends of a step: loss, optimizer, norm of gradients, cast. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cases.h"
+#include "kernels/reference/element.h"
+
+#define MAX_IMAGES 31
+
+/* Labels in range, but for one in 16 when `bad`. */
+static const int32_t *draw_labels(trial_side *s, size_t images, size_t classes, bool bad)
+{
+	int32_t labels[MAX_IMAGES];
+	for (size_t b = 0; b < images; b++) {
+		labels[b] = (int32_t)trial_below(s, classes);
+		if (bad && trial_below(s, 16) == 0)
+			labels[b] = trial_below(s, 2) ? -1 - labels[b] : labels[b] + (int32_t)classes;
+	}
+	void *array = trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "labels", MU_I32, images);
+	trial_fill(s, array, labels);
+	return array;
+}
+
+/* Halves, so that many are equal. */
+static void tie(trial_side *s, void *logits, size_t n, double center)
+{
+	unsigned char *numbers = malloc(n * mu_dtype_bytes(s->type));
+	for (size_t i = 0; numbers && i < n; i++)
+		mu_element_store(s->type, numbers, i, center + 0.5 * (double)(1 + trial_below(s, 6)));
+	trial_fill(s, logits, numbers);
+	free(numbers);
+}
+
+void trial_case_cross_entropy(trial_side *s)
+{
+	mu_cross_entropy op = {.type = s->type, .images = trial_size(s, "B", MAX_IMAGES)};
+	const bool gradient = trial_flag(s, "d_logits"), alias = trial_flag(s, "d_logits-on-logits") && gradient;
+	const bool ties = trial_flag(s, "ties"), smooth = trial_flag(s, "smooth"), far = trial_flag(s, "far");
+	const bool bad = trial_flag(s, "bad-labels");
+	op.count = trial_flag(s, "full") ? op.images : trial_below(s, op.images + 1);
+	op.classes = trial_size(s, "C", 768);
+	op.smoothing = smooth ? 0.1 : 0;
+	op.scale = 1.0 / (double)(1 + trial_below(s, 64));
+	const size_t B = op.images, C = op.classes, n = B * C;
+	const double center = far ? 1000 : 0; /* exp of it overflows */
+	void *logits = trial_numbers(s, TRIAL_INPUT, "logits", s->type, n, center, 3);
+	if (ties)
+		tie(s, logits, n, center);
+	if (alias)
+		trial_release(s, logits);
+	op.logits = logits;
+	op.labels = draw_labels(s, B, C, bad);
+	op.d_logits = alias ? logits : gradient ? trial_array(s, TRIAL_OUTPUT, "d_logits", s->type, n) : NULL;
+	op.loss_B = trial_flag(s, "loss_B") ? trial_array(s, TRIAL_OUTPUT, "loss_B", MU_F32, B) : NULL;
+	op.best_B = trial_flag(s, "best_B") ? trial_array(s, TRIAL_OUTPUT, "best_B", MU_I32, B) : NULL;
+	void *sums = trial_array(s, TRIAL_ADDED, "sums", MU_F64, sizeof(mu_loss_sums) / sizeof(double));
+	op.sums = sums;
+	void *flags = trial_array(s, TRIAL_ADDED, "flags", MU_I32, 1);
+	trial_fill(s, flags, &(int32_t){64}); /* a bit that must stay */
+	op.flags = flags;
+	trial_call(s, "cross_entropy", s->table->cross_entropy(s->context, &op, &s->err));
+
+	const double size = center + 3.3 + log((double)C);
+	trial_expect(s, sums, trial_stat(s), C, size * (double)B);
+	trial_expect_bits(s, flags);
+	if (gradient)
+		trial_expect(s, op.d_logits, s->type, C, op.scale * (far ? size : 1));
+	if (op.loss_B)
+		trial_expect(s, op.loss_B, MU_F32, C, size);
+	if (op.best_B)
+		trial_expect_bits(s, op.best_B);
+}
+
+void trial_case_adamw(trial_side *s)
+{
+	mu_adamw op = {.type = s->type, .n = trial_size(s, "n", 768) * trial_size(s, "times", 31)};
+	op.decoupled = trial_flag(s, "decoupled");
+	const bool corrected = trial_flag(s, "corrected");
+	const double step = 1 + (double)trial_below(s, 1000);
+	op.lr = trial_between(s, 1e-4, 1e-1);
+	op.beta1 = 0.9, op.beta2 = trial_flag(s, "beta2-0.95") ? 0.95 : 0.999;
+	op.eps = 1e-8;
+	op.decay = trial_flag(s, "decay") ? 0.05 : 0;
+	op.bias1 = corrected ? 1 - pow(op.beta1, step) : 1;
+	op.bias2 = corrected ? 1 - pow(op.beta2, step) : 1;
+	op.gradient_scale = trial_between(s, 0.3, 1);
+	const mu_dtype stat = trial_stat(s);
+	const bool narrow = s->type == MU_BF16 || s->type == MU_F16;
+	op.parameter = trial_array(s, TRIAL_ADDED | TRIAL_LOOSE, "parameter", s->type, op.n);
+	op.master = narrow ? trial_array(s, TRIAL_ADDED | TRIAL_LOOSE, "master", MU_F32, op.n) : NULL;
+	op.gradient = trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "gradient", s->type, op.n);
+	op.m = trial_array(s, TRIAL_ADDED | TRIAL_LOOSE, "m", stat, op.n);
+	op.v = trial_numbers(s, TRIAL_ADDED | TRIAL_LOOSE, "v", stat, op.n, 0.7, 0.5);
+	trial_call(s, "adamw", s->table->adamw(s->context, &op, &s->err));
+
+	/* m is at most 1.2, v at least 0.15 */
+	const double update = op.lr / op.bias1 * 1.2 / sqrt(0.15 / op.bias2);
+	trial_expect(s, op.m, stat, 2, 1.2);
+	trial_expect(s, op.v, stat, 2, 1.3);
+	trial_expect(s, op.parameter, s->type, 3, 1.1 + update);
+	if (op.master)
+		trial_expect(s, op.master, MU_F32, 3, 1.1 + update);
+}
+
+void trial_case_sum_squares(trial_side *s)
+{
+	mu_sum_squares op = {.type = s->type, .n = trial_size(s, "n", 768) * trial_size(s, "times", 65)};
+	op.x = trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "x", s->type, op.n);
+	op.sum = trial_array(s, TRIAL_ADDED, "sum", MU_F64, 1);
+	op.scratch = trial_scratch(s, s->table->sum_squares_workspace(s->context, &op));
+	trial_call(s, "sum_squares", s->table->sum_squares(s->context, &op, &s->err));
+	trial_expect(s, op.sum, MU_F64, op.n, (double)op.n);
+}
+
+/* Rounding's corners among ordinary numbers: halfway between neighbours in bf16 and f16, subnormals, overflow, signs. */
+static void put_corners(trial_side *s, void *array, size_t n)
+{
+	static const double corners[] = {
+	        0.0,
+	        -0.0,
+	        1 + 0x1p-8, /* halfway in bf16, down to even */
+	        1 + 0x3p-8, /* halfway in bf16, up to even */
+	        1 + 0x1p-8 + 0x1p-23, /* just above halfway */
+	        -1 - 0x1p-11, /* halfway in f16 */
+	        65519,
+	        65520, /* the first that overflows f16 */
+	        0x1p-25, /* half of f16's smallest subnormal */
+	        0x1.8p-24,
+	        0x1.ffep-15,
+	        0x1p-126,
+	        0x1.fp-134,
+	        0x1.fffffep127,
+	        (double)INFINITY,
+	        -(double)INFINITY,
+	        (double)NAN,
+	};
+	const size_t n_corners = sizeof corners / sizeof *corners;
+	unsigned char *numbers = malloc(n * mu_dtype_bytes(s->type));
+	for (size_t i = 0; numbers && i < n; i++) {
+		const double ordinary = trial_between(s, -2, 2) * ldexp(1, (int)trial_below(s, 40) - 20);
+		const bool corner = trial_below(s, 2);
+		mu_element_store(s->type, numbers, i, corner ? corners[trial_below(s, n_corners)] : ordinary);
+	}
+	trial_fill(s, array, numbers);
+	free(numbers);
+}
+
+void trial_case_cast(trial_side *s)
+{
+	static const mu_dtype floating[] = {MU_F32, MU_BF16, MU_F16, MU_F64};
+	mu_cast op = {.n = trial_size(s, "n", 768), .from_type = s->type, .to_type = floating[trial_below(s, 4)]};
+	if (!(s->types >> op.to_type & 1))
+		op.to_type = s->type;
+	void *from = trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "from", op.from_type, op.n);
+	put_corners(s, from, op.n);
+	op.from = from;
+	op.to = trial_array(s, TRIAL_OUTPUT | TRIAL_LOOSE, mu_dtype_text(op.to_type), op.to_type, op.n);
+	trial_call(s, "cast", s->table->cast(s->context, &op, &s->err));
+	trial_expect_bits(s, op.to);
+}
