@@ -34,7 +34,7 @@ check:
 bench:
 	@$(BOOTSTRAP) build demo
 	@$(MAKE) --no-print-directory build
-	@scripts/bench
+	@bench/run.sh
 
 lint:
 	@$(BOOTSTRAP) build checks
