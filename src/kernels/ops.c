@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const mu_ops *const mu_ops_all[] = {&mu_ops_reference, NULL};
+const mu_ops *const mu_ops_all[] = {&mu_ops_reference, &mu_ops_cpu, NULL};
 
 const mu_ops *mu_ops_find(const char *name)
 {

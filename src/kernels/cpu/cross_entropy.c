@@ -1,0 +1,137 @@
+/* Cross-entropy with smoothed labels, its gradient, and who was right. A row of logits stays in the first-level cache
+ * between the passes over it. Parts are blocks of rows with sums of their own, added in order afterwards, so the result
+ * does not depend on threads. A NaN among the logits reaches the loss and counts as greater than the label's logit.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd.h"
+
+/* Parts of a call: enough for any host's threads, few enough for the stack. */
+#define PARTS 256
+
+struct part {
+	mu_loss_sums sums;
+	uint32_t flags;
+};
+
+struct entropy {
+	const mu_cross_entropy *op;
+	size_t rows_per_part;
+	struct part *parts;
+};
+
+/* The largest logit as comparisons from left to right find it: a NaN wins only in the first place. Two plain passes,
+ * the second only up to the index. */
+MU_CPU_INLINE size_t best_of(const float *logits, size_t classes, float *largest)
+{
+	float most = logits[0];
+	*largest = most;
+	if (!(most <= most))
+		return 0;
+#pragma omp simd reduction(max : most)
+	for (size_t c = 1; c < classes; c++)
+		most = logits[c] > most ? logits[c] : most;
+	size_t best = 0;
+	while (logits[best] != most)
+		best++;
+	*largest = most;
+	return best;
+}
+
+MU_CPU_INLINE size_t rank_of(const float *logits, size_t classes, size_t label)
+{
+	const float own = logits[label];
+	uint32_t before = 0;
+#pragma omp simd reduction(+ : before)
+	for (size_t c = 0; c < classes; c++)
+		before += !(logits[c] <= own) || (logits[c] == own && c < label);
+	return before - !(own <= own); /* a NaN label does not come before itself */
+}
+
+/* Loss of a row whose label is in range. exp is computed twice, so no buffer is needed and d_logits may lie on logits;
+ * the label's own element, where softmax - target cancels, is made in double. */
+MU_CPU_INLINE double row_loss(const mu_cross_entropy *op, const float *logits, float *d_logits, size_t label,
+                              float largest)
+{
+	const size_t C = op->classes;
+	const double smooth = op->smoothing / (double)C;
+	double sum = 0, distance = 0;
+#pragma omp simd reduction(+ : sum, distance)
+	for (size_t c = 0; c < C; c++) {
+		sum += (double)mu_simd_exp(logits[c] - largest);
+		distance += (double)logits[c] - (double)largest;
+	}
+	const double log_sum = log(sum), own = (double)logits[label] - (double)largest;
+	double loss = 0;
+	if (op->smoothing != 1)
+		loss = (1 - op->smoothing) * (log_sum - own);
+	if (smooth != 0)
+		loss += smooth * ((double)C * log_sum - distance);
+	if (!d_logits)
+		return loss;
+	const float factor = (float)(op->scale / sum), lower = (float)(op->scale * smooth);
+	const double own_softmax = exp(own) / sum;
+#pragma omp simd
+	for (size_t c = 0; c < C; c++)
+		d_logits[c] = mu_simd_exp(logits[c] - largest) * factor - lower;
+	d_logits[label] = (float)(op->scale * (own_softmax - (1 - op->smoothing) - smooth));
+	return loss;
+}
+
+MU_CPU_INLINE void entropy_row(const struct entropy *e, size_t b, struct part *part)
+{
+	const mu_cross_entropy *op = e->op;
+	const size_t C = op->classes;
+	const float *logits = (const float *)op->logits + b * C;
+	float *d_logits = op->d_logits ? (float *)op->d_logits + b * C : NULL;
+	const bool real = b < op->count, in_range = real && op->labels[b] >= 0 && (size_t)op->labels[b] < C;
+	double loss = 0;
+	float largest;
+	const size_t best = best_of(logits, C, &largest);
+	if (op->best_B)
+		op->best_B[b] = (int32_t)best;
+	if (in_range) {
+		const size_t label = (size_t)op->labels[b], rank = rank_of(logits, C, label);
+		loss = row_loss(op, logits, d_logits, label, largest);
+		part->sums.loss += loss;
+		part->sums.count += 1;
+		part->sums.top1 += rank < 1;
+		part->sums.top5 += rank < 5;
+	} else if (d_logits) {
+		memset(d_logits, 0, C * sizeof *d_logits);
+	}
+	if (op->loss_B)
+		op->loss_B[b] = (float)loss;
+	part->flags |= (real && !in_range ? MU_FLAG_LABEL_RANGE : 0) | (isfinite(loss) ? 0 : MU_FLAG_NON_FINITE);
+}
+
+MU_CPU_KERNEL(entropy_parts)
+{
+	const struct entropy *e = work;
+	for (size_t i = begin; i < end; i++) {
+		struct part *part = &e->parts[i];
+		const size_t first = i * e->rows_per_part, last = first + e->rows_per_part;
+		*part = (struct part){0};
+		for (size_t b = first; b < last && b < e->op->images; b++)
+			entropy_row(e, b, part);
+	}
+}
+
+mural_status mu_cpu_cross_entropy(mu_ops_context *c, const mu_cross_entropy *op, mural_error *err)
+{
+	(void)err;
+	struct part parts[PARTS];
+	const struct entropy e = {op, (op->images + PARTS - 1) / PARTS, parts};
+	const size_t used = op->images ? (op->images + e.rows_per_part - 1) / e.rows_per_part : 0;
+	mu_cpu_run(c, entropy_parts, &e, used);
+	for (size_t i = 0; i < used; i++) {
+		op->sums->loss += parts[i].sums.loss;
+		op->sums->count += parts[i].sums.count;
+		op->sums->top1 += parts[i].sums.top1;
+		op->sums->top5 += parts[i].sums.top5;
+		*op->flags |= parts[i].flags;
+	}
+	return MURAL_OK;
+}

@@ -1,0 +1,37 @@
+/* Dropout in place: masks are made 256 elements at a time in a buffer on the stack, 64 counter blocks side by side in
+ * vector lanes, and used at once. About 30 integer operations per element against 8 bytes of traffic: bound by the
+ * integer multipliers, not by memory. Parts are (image, block of elements). SPDX-License-Identifier: MIT */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd.h"
+
+struct drop {
+	const mu_dropout_rule *rule;
+	size_t elements, blocks; /* of one image */
+	float *x;
+};
+
+MU_CPU_KERNEL(drop_blocks)
+{
+	const struct drop *d = work;
+	float keep[MU_SIMD_KEEP];
+	for (size_t part = begin; part < end; part++) {
+		const size_t image = part / d->blocks, first = part % d->blocks * MU_SIMD_KEEP;
+		const size_t rest = d->elements - first, n = rest < MU_SIMD_KEEP ? rest : MU_SIMD_KEEP;
+		float *x = d->x + image * d->elements + first;
+		mu_simd_keep(d->rule, d->rule->stream_B[image], first, n, keep);
+#pragma omp simd
+		for (size_t i = 0; i < n; i++)
+			x[i] = keep[i] != 0 ? x[i] * keep[i] : 0;
+	}
+}
+
+mural_status mu_cpu_dropout(mu_ops_context *c, const mu_dropout *op, mural_error *err)
+{
+	(void)err;
+	if (op->rule.threshold == 0)
+		return MURAL_OK;
+	const size_t blocks = (op->elements_per_image + MU_SIMD_KEEP - 1) / MU_SIMD_KEEP;
+	const struct drop d = {&op->rule, op->elements_per_image, blocks, op->x};
+	mu_cpu_run(c, drop_blocks, &d, op->images * blocks);
+	return MURAL_OK;
+}

@@ -1,0 +1,123 @@
+/* Class token, patches, positions, dropout. Forward is a pass over images * tokens rows, 8 bytes per element plus the
+ * positions, which stay in cache. Backward gives each token to one thread, which walks the images and sums in double on
+ * a block of columns: the order of the sum is that of the images, and d_x is read once.
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd.h"
+
+#define COLUMNS 64
+
+struct embed {
+	size_t images, prefix, tokens, width;
+	const mu_dropout_rule *dropout;
+	const float *patch, *class_token, *position, *d_x;
+	float *x, *d_patch, *d_class_token, *d_position;
+};
+
+static struct embed view(const mu_embed *op, bool class_token)
+{
+	return (struct embed){.images = op->images,
+	                      .prefix = class_token,
+	                      .tokens = class_token + op->patches,
+	                      .width = op->width,
+	                      .dropout = &op->dropout,
+	                      .patch = op->patch,
+	                      .class_token = op->class_token,
+	                      .position = op->position,
+	                      .x = op->x,
+	                      .d_x = op->d_x,
+	                      .d_patch = op->d_patch,
+	                      .d_class_token = op->d_class_token,
+	                      .d_position = op->d_position};
+}
+
+/* Factors of columns [column, column + n) of one token; 1 without dropout. */
+MU_CPU_INLINE void keep_columns(const struct embed *e, size_t b, size_t token, size_t column, size_t n, float *keep)
+{
+	if (e->dropout->threshold != 0) {
+		mu_simd_keep(e->dropout, e->dropout->stream_B[b], token * e->width + column, n, keep);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		keep[i] = 1;
+}
+
+MU_CPU_KERNEL(embed_rows)
+{
+	const struct embed *e = work;
+	const size_t D = e->width;
+	float keep[MU_SIMD_KEEP];
+	for (size_t row = begin; row < end; row++) {
+		const size_t b = row / e->tokens, token = row % e->tokens;
+		const float *from = token < e->prefix
+		                            ? e->class_token
+		                            : e->patch + (b * (e->tokens - e->prefix) + token - e->prefix) * D;
+		const float *position = e->position + token * D;
+		float *x = e->x + row * D;
+		for (size_t column = 0; column < D; column += MU_SIMD_KEEP) {
+			const size_t n = D - column < MU_SIMD_KEEP ? D - column : MU_SIMD_KEEP;
+			keep_columns(e, b, token, column, n, keep);
+#pragma omp simd
+			for (size_t i = 0; i < n; i++)
+				x[column + i] = (from[column + i] + position[column + i]) * keep[i];
+		}
+	}
+}
+
+MU_CPU_INLINE void embed_columns_backward(const struct embed *e, size_t token, size_t column, size_t n)
+{
+	const size_t D = e->width;
+	double sum[COLUMNS] = {0};
+	float keep[COLUMNS], d[COLUMNS];
+	for (size_t b = 0; b < e->images; b++) {
+		const float *d_x = e->d_x + (b * e->tokens + token) * D + column;
+		keep_columns(e, b, token, column, n, keep);
+#pragma omp simd
+		for (size_t i = 0; i < n; i++) {
+			d[i] = d_x[i] * keep[i];
+			sum[i] += d[i];
+		}
+		if (token >= e->prefix)
+			memcpy(e->d_patch + (b * (e->tokens - e->prefix) + token - e->prefix) * D + column, d,
+			       n * sizeof *d);
+	}
+	float *d_position = e->d_position + token * D + column;
+	for (size_t i = 0; i < n; i++)
+		d_position[i] += (float)sum[i];
+	for (size_t i = 0; i < n && token < e->prefix; i++)
+		e->d_class_token[column + i] += (float)sum[i];
+}
+
+MU_CPU_KERNEL(embed_tokens_backward)
+{
+	const struct embed *e = work;
+	for (size_t token = begin; token < end; token++)
+		for (size_t column = 0; column < e->width; column += COLUMNS)
+			embed_columns_backward(e, token, column,
+			                       e->width - column < COLUMNS ? e->width - column : COLUMNS);
+}
+
+size_t mu_cpu_embed_workspace(mu_ops_context *c, const mu_embed *op)
+{
+	(void)c;
+	(void)op;
+	return 0;
+}
+
+mural_status mu_cpu_embed_forward(mu_ops_context *c, const mu_embed *op, mural_error *err)
+{
+	(void)err;
+	const struct embed e = view(op, op->class_token != NULL);
+	mu_cpu_run(c, embed_rows, &e, e.images * e.tokens);
+	return MURAL_OK;
+}
+
+mural_status mu_cpu_embed_backward(mu_ops_context *c, const mu_embed *op, mural_error *err)
+{
+	(void)err;
+	const struct embed e = view(op, op->d_class_token != NULL);
+	mu_cpu_run(c, embed_tokens_backward, &e, e.tokens);
+	return MURAL_OK;
+}

@@ -1,0 +1,147 @@
+/* Linear layers: oneDNN's products, and one pass each for GELU and for GELU's gradient with the bias gradient.
+ *
+ * Forward: pre = x w^T + b in one product (bias inside), then y = gelu(pre): 2 * rows * in * out FLOP, and 8 bytes per
+ * output element for GELU. Backward: one pass over d_y and pre makes the gradient of pre in place and the column sums
+ * of each chunk of rows (12 bytes per element); then d_x = d_pre w and d_w += d_pre^T x, the sum inside the product.
+ *
+ * Chunks of MU_CPU_CHUNK rows give bias sums that do not depend on threads and keep their digits.
+ * SPDX-License-Identifier: MIT */
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/dnnl.h"
+#include "kernels/cpu/simd.h"
+
+/* Elements of one part of the forward pass: 16 KiB in, 16 KiB out. */
+#define BLOCK 4096
+
+struct gelu {
+	mu_activation activation;
+	size_t n;
+	const float *pre;
+	float *y;
+};
+
+MU_CPU_KERNEL(gelu_blocks)
+{
+	const struct gelu *g = work;
+	const size_t last = end * BLOCK < g->n ? end * BLOCK : g->n;
+	if (g->activation == MU_ACTIVATION_GELU_ERF) {
+#pragma omp simd
+		for (size_t i = begin * BLOCK; i < last; i++)
+			g->y[i] = mu_simd_gelu_erf(g->pre[i]);
+	} else {
+#pragma omp simd
+		for (size_t i = begin * BLOCK; i < last; i++)
+			g->y[i] = mu_simd_gelu_tanh(g->pre[i]);
+	}
+}
+
+struct gelu_gradient {
+	mu_activation activation;
+	size_t rows, width;
+	const float *pre;
+	float *d_y;
+	float *partial; /* [chunks, width] column sums */
+};
+
+/* One row: d_y becomes d_pre and is added to the chunk's sums. */
+MU_CPU_INLINE void gradient_row(const struct gelu_gradient *g, size_t row, float *sum)
+{
+	const float *pre = g->pre + row * g->width;
+	float *d_y = g->d_y + row * g->width;
+	if (g->activation == MU_ACTIVATION_GELU_ERF) {
+#pragma omp simd
+		for (size_t j = 0; j < g->width; j++) {
+			d_y[j] *= mu_simd_gelu_erf_slope(pre[j]);
+			sum[j] += d_y[j];
+		}
+	} else {
+#pragma omp simd
+		for (size_t j = 0; j < g->width; j++) {
+			d_y[j] *= mu_simd_gelu_tanh_slope(pre[j]);
+			sum[j] += d_y[j];
+		}
+	}
+}
+
+MU_CPU_INLINE void sum_row(const struct gelu_gradient *g, size_t row, float *sum)
+{
+	const float *d_y = g->d_y + row * g->width;
+#pragma omp simd
+	for (size_t j = 0; j < g->width; j++)
+		sum[j] += d_y[j];
+}
+
+MU_CPU_KERNEL(gradient_chunks)
+{
+	const struct gelu_gradient *g = work;
+	for (size_t chunk = begin; chunk < end; chunk++) {
+		const size_t first = chunk * MU_CPU_CHUNK;
+		const size_t last = first + MU_CPU_CHUNK < g->rows ? first + MU_CPU_CHUNK : g->rows;
+		float *sum = g->partial + chunk * g->width;
+		memset(sum, 0, g->width * sizeof *sum);
+		for (size_t row = first; row < last; row++)
+			if (g->activation == MU_ACTIVATION_NONE)
+				sum_row(g, row, sum);
+			else
+				gradient_row(g, row, sum);
+	}
+}
+
+static mu_dnnl_shape forward_shape(const mu_linear *op, bool bias)
+{
+	return (mu_dnnl_shape){
+	        .type = op->type, .m = op->rows, .n = op->out, .k = op->in, .transpose_b = true, .bias = bias};
+}
+
+static mu_dnnl_shape input_gradient_shape(const mu_linear *op)
+{
+	return (mu_dnnl_shape){.type = op->type, .m = op->rows, .n = op->in, .k = op->out};
+}
+
+static mu_dnnl_shape weight_gradient_shape(const mu_linear *op)
+{
+	return (mu_dnnl_shape){
+	        .type = op->type, .m = op->out, .n = op->in, .k = op->rows, .transpose_a = true, .accumulate = true};
+}
+
+/* The steps of a call follow each other, so they share one place. */
+size_t mu_cpu_linear_workspace(mu_ops_context *c, const mu_linear *op)
+{
+	const mu_dnnl_shape shapes[] = {forward_shape(op, false), forward_shape(op, true), input_gradient_shape(op),
+	                                weight_gradient_shape(op)};
+	size_t bytes = mu_cpu_chunks(op->rows) * op->out * sizeof(float);
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+		const size_t need = mu_dnnl_prepare(c->dnnl, &shapes[i]);
+		bytes = need > bytes ? need : bytes;
+	}
+	return bytes;
+}
+
+mural_status mu_cpu_linear_forward(mu_ops_context *c, const mu_linear *op, mural_error *err)
+{
+	const mu_dnnl_shape shape = forward_shape(op, op->b != NULL);
+	const bool plain = op->activation == MU_ACTIVATION_NONE;
+	MU_TRY(mu_dnnl_run(c->dnnl, &shape, op->x, op->w, op->b, plain ? op->y : op->pre, op->scratch, err));
+	if (!plain) {
+		const struct gelu g = {op->activation, op->rows * op->out, op->pre, op->y};
+		mu_cpu_run(c, gelu_blocks, &g, (g.n + BLOCK - 1) / BLOCK);
+	}
+	return MURAL_OK;
+}
+
+mural_status mu_cpu_linear_backward(mu_ops_context *c, const mu_linear *op, mural_error *err)
+{
+	if (op->activation != MU_ACTIVATION_NONE || op->d_b) {
+		const struct gelu_gradient g = {op->activation, op->rows, op->out, op->pre, op->d_y, op->scratch};
+		const size_t chunks = mu_cpu_chunks(op->rows);
+		mu_cpu_run(c, gradient_chunks, &g, chunks);
+		if (op->d_b)
+			mu_cpu_add_partials(c, op->d_b, g.partial, chunks, op->out);
+	}
+	if (op->d_x) {
+		const mu_dnnl_shape shape = input_gradient_shape(op);
+		MU_TRY(mu_dnnl_run(c->dnnl, &shape, op->d_y, op->w, NULL, op->d_x, op->scratch, err));
+	}
+	const mu_dnnl_shape shape = weight_gradient_shape(op);
+	return mu_dnnl_run(c->dnnl, &shape, op->d_y, op->x, NULL, op->d_w, op->scratch, err);
+}
