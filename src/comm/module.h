@@ -16,6 +16,7 @@ typedef struct mu_comm_module {
 	const char *build_id; /* MU_BUILD_ID it was compiled with; stays first, so that any version can be read */
 	const char *flavour; /* "openmpi", "mpich": MPI libraries do not understand each other */
 	const mu_comm_table *table;
+	void (*library)(char *text, size_t size); /* "Open MPI 4.1.4", asked without starting it */
 } mu_comm_module;
 
 /* file: "mural_comm_mpi.so". The module stays open until the process ends. MURAL_FAILED says which folders were looked

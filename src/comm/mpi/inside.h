@@ -81,6 +81,9 @@ typedef struct mu_mpi_comm {
 void mu_mpi_plan(const mu_mpi_comm *comm, mu_mpi_job *job);
 int mu_mpi_start(const mu_mpi_comm *comm, mu_mpi_job *job);
 
+/* thread.c: "Open MPI 4.1.4"; may be called before MPI is started. */
+void mu_mpi_library(char *out, size_t capacity);
+
 /* thread.c: the comm thread's whole life. argument: a mu_mpi_comm. */
 void *mu_mpi_thread(void *argument);
 

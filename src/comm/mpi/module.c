@@ -264,4 +264,5 @@ static const mu_comm_table table = {
 #endif
 
 extern MURAL_API const mu_comm_module mu_comm_module_entry;
-const mu_comm_module mu_comm_module_entry = {.build_id = MU_BUILD_ID, .flavour = FLAVOUR, .table = &table};
+const mu_comm_module mu_comm_module_entry = {
+        .build_id = MU_BUILD_ID, .flavour = FLAVOUR, .table = &table, .library = mu_mpi_library};

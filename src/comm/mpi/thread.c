@@ -33,7 +33,7 @@ static mural_status mpi_failed(mural_error *err, int code, const char *doing)
 }
 
 /* "Open MPI v4.1.4, package: ..." or "MPICH Version:      4.0.2\n..." become "Open MPI 4.1.4", "MPICH 4.0.2". */
-static void read_library_version(char *out, size_t capacity)
+void mu_mpi_library(char *out, size_t capacity)
 {
 	char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
 	int length = 0;
@@ -70,7 +70,7 @@ static mural_status read_facts(mu_mpi_comm *comm, mural_error *err)
 	MPI_Comm_free(&host);
 	if (gethostname(facts->host, sizeof facts->host - 1))
 		strcpy(facts->host, "localhost");
-	read_library_version(facts->library, sizeof facts->library);
+	mu_mpi_library(facts->library, sizeof facts->library);
 	return MURAL_OK;
 }
 
