@@ -105,7 +105,10 @@ static void test_bar(void **state)
 	expect(&s, "\r\033[Kepoch 2: test accuracy 0.50\n");
 	mu_progress_finish(&s.progress); /* no bar is left */
 	expect(&s, "");
-	step(&s, 50, 50);
+	step(&s, 49, 49.95);
+	fflush(s.out);
+	s.seen = s.size;
+	step(&s, 50, 50); /* the last one is always shown */
 	fflush(s.out);
 	assert_non_null(strstr(s.text + s.seen, "==] 100%"));
 	assert_null(strchr(s.text + s.seen, '\n'));
@@ -128,6 +131,7 @@ static void test_bar_fits(void **state)
 		fflush(s.out);
 		size_t shown = s.size - 1 - 3; /* "\r" and "\033[K" */
 		assert_true(shown < (size_t)columns);
+		assert_null(strstr(s.text, "[]"));
 		assert_memory_equal(s.text, "\repoch 2/3", 10);
 		finish(&s);
 	}
