@@ -1,5 +1,7 @@
 /* Is every table the reference? All of mu_ops_all, the reference itself included: it must keep the same contract about
- * memory in every type. MURAL_TEST_SEED, MURAL_TEST_CASES and MURAL_TEST_ONLY=<row> choose what runs.
+ * memory in every type. The CPU table runs at each processor level that this machine has.
+ * MURAL_TEST_SEED, MURAL_TEST_CASES and MURAL_TEST_ONLY=<row> choose what runs.
+ * timeout: 300 (seconds; sanitizers on a busy machine)
  * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "kernels/cpu/cpu.h"
 #include "support/differential.h"
 
 #define TRIALS 128 /* per row and type: twice through the flags; some seconds in all */
@@ -21,8 +24,32 @@ static void test_every_table(void **state)
 	assert_int_equal(failures, 0);
 }
 
+static mu_cpu_level forced;
+
+static void force_level(mu_ops_context *context)
+{
+	context->level = forced;
+}
+
+/* The best level is what test_every_table ran. */
+static void test_lower_cpu_levels(void **state)
+{
+	(void)state;
+	differential_options options = differential_options_from_environment(TRIALS);
+	options.prepare = force_level;
+	size_t failures = 0;
+	for (forced = MU_CPU_BASE; forced < mu_cpu_detect(MU_CPU_LEVELS); forced++) {
+		print_message("CPU level %d:\n", (int)forced);
+		failures += differential_run(&mu_ops_cpu, &options);
+	}
+	assert_int_equal(failures, 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_table)};
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_every_table),
+	        cmocka_unit_test(test_lower_cpu_levels),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

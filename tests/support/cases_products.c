@@ -3,7 +3,7 @@
 
 #include "cases.h"
 
-#define PRODUCTS 400000 /* multiply-adds of a forward: some ms by the reference */
+#define PRODUCTS 200000 /* multiply-adds of a forward: some ms by the reference */
 
 void trial_case_linear(trial_side *s)
 {
@@ -11,7 +11,7 @@ void trial_case_linear(trial_side *s)
 	const bool bias = trial_flag(s, "bias"), input_gradient = trial_flag(s, "d_x");
 	mu_linear op = {.type = s->type, .activation = (mu_activation)trial_below(s, 3)};
 	const bool active = op.activation != MU_ACTIVATION_NONE;
-	trial_flag(s, names[op.activation]); /* for the message */
+	trial_note(s, "activation=%s ", names[op.activation]);
 	op.in = trial_size(s, "in", 768);
 	op.out = trial_size(s, "out", PRODUCTS / op.in);
 	op.rows = trial_size(s, "rows", PRODUCTS / op.in / op.out);
@@ -48,12 +48,13 @@ void trial_case_attention(trial_side *s)
 	static const size_t head_sizes[] = {16, 32, 64, 72, 80, 88, 96, 104, 112, 128};
 	const size_t n_head_sizes = sizeof head_sizes / sizeof *head_sizes;
 	mu_attention op = {.type = s->type, .head_size = head_sizes[trial_below(s, n_head_sizes)]};
+	trial_note(s, "K=%zu ", op.head_size);
 	op.images = trial_size(s, "B", 3);
 	op.heads = trial_size(s, "H", 3);
 	const size_t B = op.images, H = op.heads, K = op.head_size;
-	/* one in eight has the tokens of a real image, whatever it costs */
+	/* one in sixteen has the tokens of a real image, whatever it costs */
 	const size_t budget = (size_t)sqrt((double)PRODUCTS / (double)(B * H * K));
-	op.tokens = trial_below(s, 8) ? trial_size(s, "N", budget) : trial_size(s, "N", B * H == 1 ? 197 : 65);
+	op.tokens = trial_below(s, 16) ? trial_size(s, "N", budget) : trial_size(s, "N", B * H == 1 ? 197 : 65);
 	op.dropout = trial_dropout(s, B);
 	const size_t N = op.tokens, n = B * N * H * K;
 	op.qkv = trial_numbers(s, TRIAL_INPUT, "qkv", s->type, 3 * n, 0, 2);

@@ -33,6 +33,7 @@ void trial_case_patchify(trial_side *s)
 	op.count = trial_flag(s, "full") ? op.images : trial_below(s, op.images + 1);
 	op.channels = trial_size(s, "channels", 5);
 	op.patch = patches[trial_below(s, sizeof patches / sizeof *patches)];
+	trial_note(s, "count=%zu P=%zu ", op.count, op.patch);
 	op.height = op.patch * trial_size(s, "rows", 5);
 	op.width = op.patch * trial_size(s, "columns", 5);
 	double largest = 0;
@@ -194,6 +195,7 @@ void trial_case_pool(trial_side *s)
 	op.tokens = trial_size(s, "N", ELEMENTS / op.images / op.width);
 	op.first = trial_below(s, op.tokens);
 	op.last = trial_flag(s, "mean") ? op.first + 1 + trial_below(s, op.tokens - op.first) : op.first + 1;
+	trial_note(s, "tokens [%zu, %zu) ", op.first, op.last);
 	const size_t B = op.images, D = op.width, n = B * op.tokens * D;
 	op.x = trial_array(s, TRIAL_INPUT, "x", s->type, n);
 	op.y = trial_array(s, TRIAL_OUTPUT, "y", s->type, B * D);

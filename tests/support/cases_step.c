@@ -39,6 +39,7 @@ void trial_case_cross_entropy(trial_side *s)
 	const bool bad = trial_flag(s, "bad-labels");
 	op.count = trial_flag(s, "full") ? op.images : trial_below(s, op.images + 1);
 	op.classes = trial_size(s, "C", 768);
+	trial_note(s, "count=%zu ", op.count);
 	op.smoothing = smooth ? 0.1 : 0;
 	op.scale = 1.0 / (double)(1 + trial_below(s, 64));
 	const size_t B = op.images, C = op.classes, n = B * C;

@@ -32,12 +32,16 @@ typedef struct bench {
 
 #define TEAM 3
 
-static mural_status bench_open(bench *b, const mu_ops *table, mural_error *err)
+static mural_status bench_open(bench *b, const mu_ops *table, void (*prepare)(mu_ops_context *), mural_error *err)
 {
 	*b = (bench){.table = table};
 	MU_TRY(trial_open(&b->reference, &mu_ops_reference, 1, err));
 	MU_TRY(trial_open(&b->alone, table, 1, err));
 	MU_TRY(trial_open(&b->team, table, TEAM, err));
+	if (prepare) {
+		prepare(b->alone.context);
+		prepare(b->team.context);
+	}
 	for (int type = 0; type < MU_DTYPE_COUNT; type++)
 		b->types |= (unsigned)table->supports(b->alone.context, (mu_dtype)type) << type;
 	return MURAL_OK;
@@ -91,7 +95,7 @@ size_t differential_run(const mu_ops *table, const differential_options *options
 	bench b;
 	mural_error err = {0};
 	size_t failures = 0;
-	if (bench_open(&b, table, &err) != MURAL_OK) {
+	if (bench_open(&b, table, options->prepare, &err) != MURAL_OK) {
 		if (options->out)
 			fprintf(options->out, "table '%s' does not open: %s\n", table->name, err.message);
 		failures = 1;

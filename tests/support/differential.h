@@ -8,6 +8,7 @@ typedef struct differential_options {
 	uint32_t seed; /* of the first trial; the next has seed + 1 */
 	size_t trials; /* per case and type; more than 64 goes through the flags' combinations again */
 	const char *only; /* name of one case, or NULL */
+	void (*prepare)(mu_ops_context *context); /* called on each context of the table after open, or NULL */
 	FILE *out; /* failures, each with a line that replays it, and a summary; or NULL */
 } differential_options;
 

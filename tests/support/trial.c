@@ -12,15 +12,7 @@
 
 #include "kernels/reference/element.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_ASAN
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define WITH_ASAN
-#endif
-#if defined(WITH_ASAN)
+#if defined(TRIAL_ASAN)
 #include <sanitizer/asan_interface.h>
 #define CLOSE(p, n) ASAN_POISON_MEMORY_REGION(p, n)
 #define OPEN(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
@@ -96,7 +88,7 @@ MU_PRINTF(2, 3) static void fault(trial_side *side, const char *format, ...)
 	va_end(args);
 }
 
-MU_PRINTF(2, 3) static void note(trial_side *side, const char *format, ...)
+void trial_note(trial_side *side, const char *format, ...)
 {
 	const size_t length = strlen(side->shape);
 	va_list args;
@@ -119,7 +111,7 @@ bool trial_flag(trial_side *side, const char *name)
 {
 	const uint32_t number = side->flags++;
 	const bool on = number < ENUMERATED_FLAGS ? side->seed >> number & 1 : trial_below(side, 2);
-	note(side, "%s%s ", on ? "" : "no-", name);
+	trial_note(side, "%s%s ", on ? "" : "no-", name);
 	return on;
 }
 
@@ -130,7 +122,7 @@ size_t trial_size(trial_side *side, const char *name, size_t most)
 	while (n > 1 && sizes[n - 1] > most)
 		n--;
 	const size_t size = sizes[trial_below(side, n)];
-	note(side, "%s=%zu ", name, size);
+	trial_note(side, "%s=%zu ", name, size);
 	return size;
 }
 
@@ -143,7 +135,7 @@ mu_dropout_rule trial_dropout(trial_side *side, size_t images)
 {
 	static const double rates[] = {0, 0.1, 0.5};
 	const double p = rates[trial_below(side, sizeof rates / sizeof *rates)];
-	note(side, "dropout=%g ", p);
+	trial_note(side, "dropout=%g ", p);
 	mu_dropout_rule rule = {.threshold = mu_drop_threshold(p), .scale = (float)(1 / (1 - p))};
 	if (rule.threshold == 0)
 		return rule;

@@ -23,6 +23,15 @@
 
 #include "kernels/ops.h"
 
+/* Defined in AddressSanitizer builds, where a touch of a guard stops the program. */
+#if defined(__SANITIZE_ADDRESS__)
+#define TRIAL_ASAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TRIAL_ASAN
+#endif
+#endif
+
 #define TRIAL_MAX_ARRAYS 32
 #define TRIAL_BLOCK_BYTES ((size_t)96 << 20) /* all arrays of one case; untouched pages cost nothing */
 
@@ -76,6 +85,8 @@ bool trial_flag(trial_side *side, const char *name);
 /* One of 1, 2, 3, 5, 7, 16, 17, 31, 64, 65, 197, 384, 768, not above `most`. */
 size_t trial_size(trial_side *side, const char *name, size_t most);
 double trial_between(trial_side *side, double low, double high);
+/* Adds to the description of the case in its message. */
+MU_PRINTF(2, 3) void trial_note(trial_side *side, const char *format, ...);
 /* No dropout, or a tenth, or a half. */
 mu_dropout_rule trial_dropout(trial_side *side, size_t images);
 

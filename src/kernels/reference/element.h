@@ -49,16 +49,19 @@ static inline uint16_t mu_element_pack16(double value, int exponent_bits, int fr
 static inline double mu_element_unpack16(uint16_t bits, int exponent_bits, int fraction_bits)
 {
 	const int bias = (1 << (exponent_bits - 1)) - 1;
-	const int field = bits >> fraction_bits & ((1 << exponent_bits) - 1);
-	const int fraction = bits & ((1 << fraction_bits) - 1);
+	const uint64_t field = (uint64_t)bits >> fraction_bits & ((1u << exponent_bits) - 1);
+	const uint64_t fraction = bits & ((1u << fraction_bits) - 1);
+	const uint64_t sign = (uint64_t)(bits >> 15) << 63;
+	if (field == 0) {
+		const double magnitude = ldexp((double)fraction, 1 - bias - fraction_bits);
+		return sign ? -magnitude : magnitude;
+	}
+	/* The same number with a wider exponent and fraction; all ones (infinity, NaN) stay all ones. */
+	const uint64_t exponent = field == (1u << exponent_bits) - 1 ? 0x7ff : field + 1023 - (uint64_t)bias;
+	const uint64_t wide = sign | exponent << 52 | fraction << (52 - fraction_bits);
 	double value;
-	if (field == (1 << exponent_bits) - 1)
-		value = fraction ? (double)NAN : (double)INFINITY;
-	else if (field == 0)
-		value = ldexp(fraction, 1 - bias - fraction_bits);
-	else
-		value = ldexp(fraction | 1 << fraction_bits, field - bias - fraction_bits);
-	return bits >> 15 ? -value : value;
+	memcpy(&value, &wide, sizeof value);
+	return value;
 }
 
 /* Element i of p; NaN for types that are not floating. */

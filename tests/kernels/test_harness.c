@@ -1,0 +1,206 @@
+/* Does the differential harness see what it is there for? The reference with one row broken, each in another way; every
+ * sabotage must be found and named. SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/reference/element.h"
+#include "support/differential.h"
+
+static const mu_ops *const right = &mu_ops_reference;
+
+/* Runs the table that `sabotage` made, on one row; what is said must contain `words`. */
+static void expect(const mu_ops *table, const char *row, const char *words)
+{
+	char *said = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&said, &length);
+	assert_non_null(out);
+	const differential_options options = {.seed = 1, .trials = 64, .only = row, .out = out};
+	const size_t failures = differential_run(table, &options);
+	fclose(out);
+	const bool found = strstr(said, words) != NULL, replays = strstr(said, "replay: MURAL_TEST_SEED=") != NULL;
+	if (failures == 0 || !found || !replays)
+		print_message("%s\n", said);
+	free(said);
+	assert_true(failures > 0);
+	assert_true(found);
+	assert_true(replays);
+}
+
+static void multiply(mu_dtype type, void *p, size_t i, double factor)
+{
+	mu_element_store(type, p, i, mu_element_load(type, p, i) * factor);
+}
+
+static mural_status wrong_patchify(mu_ops_context *c, const mu_patchify *op, mural_error *err)
+{
+	mu_patchify other = *op;
+	other.cut_B = NULL;
+	return right->patchify(c, &other, err);
+}
+
+static mural_status wrong_embed_forward(mu_ops_context *c, const mu_embed *op, mural_error *err)
+{
+	mu_embed other = *op;
+	other.dropout.key.seed++;
+	return right->embed_forward(c, &other, err);
+}
+
+static mural_status layernorm_does_not_add(mu_ops_context *c, const mu_layernorm *op, mural_error *err)
+{
+	for (size_t d = 0; d < op->width && op->d_w; d++)
+		mu_element_store(op->type, op->d_w, d, 0);
+	return right->layernorm_backward(c, op, err);
+}
+
+static mural_status linear_adds_to_output(mu_ops_context *c, const mu_linear *op, mural_error *err)
+{
+	const size_t n = op->rows * op->in;
+	double *before = malloc(n * sizeof *before);
+	for (size_t i = 0; i < n && op->d_x && before; i++)
+		before[i] = mu_element_load(op->type, op->d_x, i);
+	const mural_status status = right->linear_backward(c, op, err);
+	for (size_t i = 0; i < n && op->d_x && before; i++)
+		mu_element_add(op->type, op->d_x, i, before[i]);
+	free(before);
+	return status;
+}
+
+static mural_status linear_is_a_little_off(mu_ops_context *c, const mu_linear *op, mural_error *err)
+{
+	const mural_status status = right->linear_forward(c, op, err);
+	for (size_t i = 0; i < op->rows * op->out; i++)
+		multiply(op->type, op->y, i, 1 + 1e-5);
+	return status;
+}
+
+static mural_status attention_changes_input(mu_ops_context *c, const mu_attention *op, mural_error *err)
+{
+	const mural_status status = right->attention_forward(c, op, err);
+	multiply(op->type, (void *)op->qkv, 3, 2);
+	return status;
+}
+
+static mural_status dropout_fails(mu_ops_context *c, const mu_dropout *op, mural_error *err)
+{
+	(void)c;
+	(void)op;
+	return mu_fail(err, MURAL_FAILED, NULL, "no more water");
+}
+
+static mural_status drop_path_keeps_all(mu_ops_context *c, const mu_drop_path *op, mural_error *err)
+{
+	mu_drop_path other = *op;
+	other.rule.threshold = 0;
+	return right->drop_path(c, &other, err);
+}
+
+static mural_status pool_forgets_the_last(mu_ops_context *c, const mu_pool *op, mural_error *err)
+{
+	const mural_status status = right->pool_forward(c, op, err);
+	mu_element_store(op->type, op->y, op->images * op->width - 1, (double)NAN);
+	return status;
+}
+
+static mural_status cross_entropy_clears_flags(mu_ops_context *c, const mu_cross_entropy *op, mural_error *err)
+{
+	*op->flags = 0;
+	return right->cross_entropy(c, op, err);
+}
+
+static mural_status adamw_without_bias2(mu_ops_context *c, const mu_adamw *op, mural_error *err)
+{
+	mu_adamw other = *op;
+	other.bias2 = 1;
+	return right->adamw(c, &other, err);
+}
+
+static mural_status sum_squares_in_float(mu_ops_context *c, const mu_sum_squares *op, mural_error *err)
+{
+	const mural_status status = right->sum_squares(c, op, err);
+	*op->sum = (float)*op->sum;
+	return status;
+}
+
+/* Cuts instead of rounding. */
+static mural_status cast_truncates(mu_ops_context *c, const mu_cast *op, mural_error *err)
+{
+	const mural_status status = right->cast(c, op, err);
+	for (size_t i = 0; i < op->n && op->from_type == MU_F32 && op->to_type == MU_BF16; i++)
+		((uint16_t *)op->to)[i] = (uint16_t)(((const uint32_t *)op->from)[i] >> 16);
+	return status;
+}
+
+#define SABOTAGE(row, member, how, words)        \
+	static void test_##how(void **state)     \
+	{                                        \
+		(void)state;                     \
+		mu_ops table = mu_ops_reference; \
+		table.name = "sabotage";         \
+		table.member = how;              \
+		expect(&table, row, words);      \
+	}
+
+SABOTAGE("patchify", patchify, wrong_patchify, "'patches' differs")
+SABOTAGE("embed", embed_forward, wrong_embed_forward, "'x' differs")
+SABOTAGE("layernorm", layernorm_backward, layernorm_does_not_add, "'d_w' differs")
+SABOTAGE("linear", linear_backward, linear_adds_to_output, "'d_x' differs")
+SABOTAGE("linear", linear_forward, linear_is_a_little_off, "'y' differs")
+SABOTAGE("attention", attention_forward, attention_changes_input, "attention_forward changed its input 'qkv'")
+SABOTAGE("dropout", dropout, dropout_fails, "dropout failed: no more water")
+SABOTAGE("drop_path", drop_path, drop_path_keeps_all, "'keep_B' differs")
+SABOTAGE("pool", pool_forward, pool_forgets_the_last, "'y' differs")
+SABOTAGE("cross_entropy", cross_entropy, cross_entropy_clears_flags, "'flags' differs")
+SABOTAGE("adamw", adamw, adamw_without_bias2, "'parameter' differs")
+SABOTAGE("sum_squares", sum_squares, sum_squares_in_float, "'sum' differs")
+SABOTAGE("cast", cast, cast_truncates, "'BF16' differs")
+
+/* AddressSanitizer, where it is on, stops these two where they happen. */
+#if !defined(TRIAL_ASAN)
+static mural_status layernorm_writes_outside(mu_ops_context *c, const mu_layernorm *op, mural_error *err)
+{
+	const mural_status status = right->layernorm_forward(c, op, err);
+	if (op->y)
+		mu_element_store(op->type, op->y, op->tokens * op->width, 1);
+	return status;
+}
+
+static size_t attention_asks_for_too_little(mu_ops_context *c, const mu_attention *op)
+{
+	return right->attention_workspace(c, op) - sizeof(double);
+}
+
+SABOTAGE("layernorm", layernorm_forward, layernorm_writes_outside, "into the guard after 'y'")
+SABOTAGE("attention", attention_workspace, attention_asks_for_too_little, "into the guard after 'scratch'")
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_wrong_patchify),
+		cmocka_unit_test(test_wrong_embed_forward),
+		cmocka_unit_test(test_layernorm_does_not_add),
+		cmocka_unit_test(test_linear_adds_to_output),
+		cmocka_unit_test(test_linear_is_a_little_off),
+		cmocka_unit_test(test_attention_changes_input),
+		cmocka_unit_test(test_dropout_fails),
+		cmocka_unit_test(test_drop_path_keeps_all),
+		cmocka_unit_test(test_pool_forgets_the_last),
+		cmocka_unit_test(test_cross_entropy_clears_flags),
+		cmocka_unit_test(test_adamw_without_bias2),
+		cmocka_unit_test(test_sum_squares_in_float),
+		cmocka_unit_test(test_cast_truncates),
+#if !defined(TRIAL_ASAN)
+		cmocka_unit_test(test_layernorm_writes_outside),
+		cmocka_unit_test(test_attention_asks_for_too_little),
+#endif
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
