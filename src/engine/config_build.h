@@ -1,0 +1,147 @@
+/* A configuration while it is being made, and the report that stays of it. Shared by src/engine/config*.c only.
+ *
+ * mural_config_resolve runs these steps; each file is one of them:
+ *     config_options.c   arguments to items per row
+ *     config_file.c      tree to items per row; unknown, misplaced, duplicate, old keys; types and ranges
+ *     config_resolve.c   default < preset < file < argument, into mu_config_values; fields that follow from others
+ *     config_batch.c     the batch triangle
+ *     config_check.c     what does not go together, what this build cannot do
+ *     config_report.c    warnings, origins
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_CONFIG_BUILD_H
+#define MU_ENGINE_CONFIG_BUILD_H
+
+#include "base/hjson.h"
+#include "engine/config_table.h"
+
+#define MU_CONFIG_WORDS 512 /* bytes for an expectation or a found value in a message */
+
+/* A value, checked: one item, or several for a list. */
+typedef struct mu_config_items {
+	size_t n;
+	struct {
+		bool boolean;
+		int choice;
+		mu_hjson_number number;
+		const char *text; /* in the tree, the arguments or the table */
+	} item[MURAL_MAX_CHANNELS];
+} mu_config_items;
+
+typedef enum mu_config_from {
+	MU_FROM_DEFAULT,
+	MU_FROM_PRESET,
+	MU_FROM_FILE,
+	MU_FROM_ARGUMENT,
+	MU_FROM_DERIVED
+} mu_config_from;
+
+/* What was said about one row. */
+typedef struct mu_config_given {
+	const mu_hjson_value *node; /* in the file, or NULL */
+	const mu_hjson_value *automatic; /* in the file with the value "auto", or NULL */
+	mu_config_items file; /* valid when node is set and the row has a value */
+	const char *option; /* argument as written, perhaps with =value, or NULL */
+	mu_config_items argument; /* valid when option is set */
+	mu_config_from from;
+	char derived[192]; /* MU_FROM_DERIVED: from what */
+} mu_config_given;
+
+typedef struct mu_config_note {
+	const char *code; /* "W-UNKNOWN" */
+	const mu_hjson_value *node; /* NULL: `text` has its own place */
+	size_t in_force; /* row whose final value is told, or MU_CONFIG_NO_ROW */
+	char text[MU_CONFIG_WORDS];
+} mu_config_note;
+
+/* One item of a list from an option such as --beta1. */
+typedef struct mu_config_item_argument {
+	const char *option; /* as written, or NULL */
+	mu_config_items items;
+} mu_config_item_argument;
+
+typedef struct mu_config_build {
+	const mural_config_sources *sources;
+	const char *file; /* from sources or --config, or NULL */
+	char *text;
+	mu_hjson *tree;
+	mu_config_values values;
+	mu_config_given given[MU_CONFIG_MAX_ROWS];
+	mu_config_item_argument item_argument[4]; /* as mu_config_shorts */
+	const mu_config_optimizer *optimizer; /* type in force */
+	mural_schedule_kind schedule; /* kind in force */
+	mu_config_note *notes;
+	size_t n_notes;
+	bool no_memory; /* a note was lost */
+	mural_error *err;
+} mu_config_build;
+
+/* Resolved rows as text, for those who ask later. */
+struct mural_config_report {
+	char *origin[MU_CONFIG_MAX_ROWS];
+	char *value
+	        [MU_CONFIG_MAX_ROWS]; /* JSON of rows that the file gives and mural_config has no field for, or NULL */
+	bool refused[MU_CONFIG_MAX_ROWS]; /* MU_CONFIG_CHANGES, and not the default */
+	char **warnings;
+	size_t n_warnings;
+};
+
+/* config_value.c */
+typedef struct mu_config_verdict {
+	bool coerced; /* accepted, but of another type */
+	const char *hint; /* "" or what may help, for a message */
+} mu_config_verdict;
+
+bool mu_config_from_node(mu_config_items *items, size_t row, const mu_hjson_value *node, bool typed,
+                         mu_config_verdict *verdict);
+/* An argument, or a default. Lists are separated by commas. The text must outlive the items. */
+bool mu_config_from_text(mu_config_items *items, size_t row, const char *text);
+/* "a whole number above 0". */
+const char *mu_config_expected(size_t row, char text[MU_CONFIG_WORDS]);
+/* What the file has, as written: `False`, the string "1e-4", an object. */
+const char *mu_config_found(const mu_hjson_value *node, char text[MU_CONFIG_WORDS]);
+void mu_config_store(mu_config_values *values, size_t row, const mu_config_items *items);
+bool mu_config_same(size_t row, const mu_config_items *a, const mu_config_items *b);
+/* Does the value have a place in mu_config_values? */
+bool mu_config_stored(size_t row);
+
+/* config_print.c: a value as JSON on one line. */
+void mu_config_write_value(FILE *out, const mu_config_values *values, size_t row);
+void mu_config_write_node(FILE *out, const mu_hjson_value *node);
+/* Is the row a parameter of the optimizer and schedule in force? */
+bool mu_config_applies(size_t row, unsigned optimizer_bit, mural_schedule_kind schedule);
+
+/* config_options.c */
+mural_status mu_config_read_options(mu_config_build *build);
+/* Bytes of an argument before its =value, for "%.*s". */
+int mu_config_option_bytes(const char *option);
+
+/* config_file.c */
+mural_status mu_config_read_file(mu_config_build *build);
+/* The text of a value given in the file, or NULL. */
+const mu_hjson_value *mu_config_peek(const mu_config_build *build, const char *block, const char *name);
+/* Is this block in use: not disabled, and not all defaults? */
+bool mu_config_active(const mu_config_build *build, size_t row);
+/* The row's value in the file is not its default. */
+bool mu_config_differs(const mu_config_build *build, size_t row);
+
+/* config_batch.c */
+mural_status mu_config_resolve_batch(mu_config_build *build);
+
+/* config_check.c */
+mural_status mu_config_check(mu_config_build *build);
+
+/* config_report.c */
+MU_PRINTF(5, 6)
+void mu_config_warn(mu_config_build *build, const char *code, const mu_hjson_value *node, size_t in_force,
+                    const char *format, ...);
+/* A failure at a value of the file; the text begins with its key. */
+MU_PRINTF(3, 4)
+mural_status mu_config_fail(mu_config_build *build, const mu_hjson_value *node, const char *format, ...);
+/* A failure about a row as it was given: argument, place in the file, or the file alone. */
+MU_PRINTF(3, 4)
+mural_status mu_config_fail_row(mu_config_build *build, size_t row, const char *format, ...);
+/* Where a row's value comes from: "run.json:3:3: train_batch_size", "argument --lr", ... */
+const char *mu_config_origin_text(const mu_config_build *build, size_t row, char text[MU_HJSON_WHERE]);
+mural_status mu_config_make_report(mural_config_report **report, mu_config_build *build);
+
+#endif

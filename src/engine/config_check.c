@@ -1,0 +1,190 @@
+/* Values that do not go together, and values that this build cannot run yet. SPDX-License-Identifier: MIT */
+#include "engine/config_build.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static mural_status check_precision(mu_config_build *b)
+{
+	size_t fp16 = mu_config_find("fp16.enabled"), bf16 = mu_config_find("bf16.enabled");
+	char where[2 * MU_HJSON_WHERE], one[MU_HJSON_WHERE];
+	if (!b->values.fp16 || !b->values.bf16)
+		return MURAL_OK;
+	mu_config_origin_text(b, bf16, one);
+	snprintf(where, sizeof where, "%s\n", one);
+	strncat(where, mu_config_origin_text(b, fp16, one), MU_HJSON_WHERE);
+	return mu_fail(b->err, MURAL_USAGE, where,
+	               "expected at most one of bf16.enabled and fp16.enabled true, got both");
+}
+
+/* device nvme needs a path in its own block. */
+static mural_status check_nvme(mu_config_build *b, const char *block, mural_offload device)
+{
+	char key[96];
+	snprintf(key, sizeof key, "zero_optimization.%s", block);
+	const mu_config_given *holder = &b->given[mu_config_find(key)];
+	strcat(key, ".nvme_path");
+	const mu_config_given *path = &b->given[mu_config_find(key)];
+	bool missing = !path->node || !path->file.item[0].text[0];
+	if (device != MURAL_OFFLOAD_NVME || !missing || !holder->node)
+		return MURAL_OK;
+	char where[MU_HJSON_WHERE];
+	mu_hjson_where(b->tree, path->node ? path->node : holder->node, where);
+	return mu_fail(b->err, MURAL_USAGE, where, "%s: expected a path because device is \"nvme\", got %s", key,
+	               path->node ? "\"\"" : "nothing");
+}
+
+/* Offload that the stage has no use for, at the key that asks for it. */
+static void warn_offload(mu_config_build *b, const char *key, mural_offload device, int least, const char *stages,
+                         const char *stays)
+{
+	size_t row = mu_config_find(key), stage = mu_config_find("zero_optimization.stage");
+	int now = b->values.config.engine.zero_stage;
+	char line[96] = " (default)";
+	if (device == MURAL_OFFLOAD_NONE || now >= least)
+		return;
+	if (b->given[stage].from == MU_FROM_FILE)
+		snprintf(line, sizeof line, " (line %u)", mu_hjson_line(b->tree, b->given[stage].node));
+	else if (b->given[stage].from == MU_FROM_ARGUMENT)
+		snprintf(line, sizeof line, " (%.*s)", mu_config_option_bytes(b->given[stage].option),
+		         b->given[stage].option);
+	mu_config_warn(b, "W-NOEFFECT", b->given[row].node, MU_CONFIG_NO_ROW,
+	               "works with stage %s only, got stage %d%s; %s", stages, now, line, stays);
+}
+
+static mural_status check_offload(mu_config_build *b)
+{
+	const mural_engine_config *e = &b->values.config.engine;
+	MU_TRY(check_nvme(b, "offload_optimizer", e->offload_optimizer));
+	MU_TRY(check_nvme(b, "offload_param", e->offload_param));
+	warn_offload(b, "zero_optimization.offload_param.device", e->offload_param, 3, "3",
+	             "parameters stay on the device");
+	warn_offload(b, "zero_optimization.offload_optimizer.device", e->offload_optimizer, 1, "1 and above",
+	             "optimizer state stays on the device");
+	return MURAL_OK;
+}
+
+static mural_status check_optimizer(mu_config_build *b)
+{
+	const unsigned onebits = MU_OPT_ONEBIT_ADAM | MU_OPT_ZERO_ONE_ADAM | MU_OPT_ONEBIT_LAMB;
+	size_t type = mu_config_find("optimizer.type"), stage = mu_config_find("zero_optimization.stage");
+	size_t mode = mu_config_find("optimizer.params.adam_w_mode");
+	int now = b->values.config.engine.zero_stage;
+	char where[2 * MU_HJSON_WHERE], one[MU_HJSON_WHERE];
+	if ((b->optimizer->bit & onebits) && now > 0) {
+		mu_config_origin_text(b, type, one);
+		snprintf(where, sizeof where, "%s\n", one);
+		strncat(where, mu_config_origin_text(b, stage, one), MU_HJSON_WHERE);
+		return mu_fail(b->err, MURAL_USAGE, where,
+		               "optimizer.type %s works without ZeRO only: expected zero_optimization.stage 0, got %d",
+		               b->values.optimizer_type, now);
+	}
+	if (b->optimizer->bit == MU_OPT_ADAMW && b->given[mode].node && !b->values.adam_w_mode)
+		mu_config_warn(b, "W-NOEFFECT", b->given[mode].node, MU_CONFIG_NO_ROW,
+		               "AdamW always decays apart from the gradient; "
+		               "the type \"Adam\" with adam_w_mode false does not");
+	return MURAL_OK;
+}
+
+/* Means and deviations: both, and as many as the model has channels. */
+static mural_status check_normalisation(mu_config_build *b)
+{
+	size_t rows[2] = {mu_config_find("mural.data.mean"), mu_config_find("mural.data.std")}, n[2];
+	for (int i = 0; i < 2; i++) {
+		const mu_config_given *given = &b->given[rows[i]];
+		n[i] = given->option ? given->argument.n : given->node ? given->file.n : 0;
+	}
+	if (n[0] == 0 && n[1] == 0)
+		return MURAL_OK;
+	if (n[0] == 0 || n[1] == 0)
+		return mu_config_fail_row(b, rows[n[0] == 0], "expected mean and std together, got %s alone",
+		                          n[0] ? "mean" : "std");
+	for (int i = 0; i < 2; i++)
+		if (n[i] != b->values.config.model.channels)
+			return mu_config_fail_row(b, rows[i], "expected a number per channel (%zu), got %zu",
+			                          b->values.config.model.channels, n[i]);
+	b->values.config.data.normalise_given = true;
+	return MURAL_OK;
+}
+
+/* Numbers that each are fine and together make no model; says where the first of them comes from. */
+static mural_status check_model(mu_config_build *b)
+{
+	mural_error err = {0};
+	char where[3 * MU_HJSON_WHERE] = "", one[MU_HJSON_WHERE];
+	if (mural_model_config_check(&b->values.config.model, &err) == MURAL_OK)
+		return MURAL_OK;
+	for (size_t i = 0; i < mu_config_row_count; i++) {
+		size_t used = strlen(where);
+		bool from_user = b->given[i].from == MU_FROM_FILE || b->given[i].from == MU_FROM_ARGUMENT;
+		if (from_user && (mu_config_rows[i].flags & MU_CONFIG_SHAPE))
+			snprintf(where + used, sizeof where - used, "%s%s", used ? "\n" : "",
+			         mu_config_origin_text(b, i, one));
+	}
+	return mu_fail(b->err, MURAL_USAGE, where, "%s", err.message);
+}
+
+static mural_status check_schedule(mu_config_build *b)
+{
+	const mural_schedule_config *s = &b->values.config.schedule;
+	if (s->kind == MURAL_SCHEDULE_ONE_CYCLE && s->cycle_min_lr > s->max_lr)
+		return mu_config_fail_row(b, mu_config_find("scheduler.params.cycle_min_lr"),
+		                          "expected at most cycle_max_lr %g, got %g", s->max_lr, s->cycle_min_lr);
+	return MURAL_OK;
+}
+
+mural_status mu_config_check(mu_config_build *b)
+{
+	MU_TRY(check_precision(b));
+	MU_TRY(check_optimizer(b));
+	MU_TRY(check_offload(b));
+	MU_TRY(check_schedule(b));
+	MU_TRY(check_normalisation(b));
+	return check_model(b);
+}
+
+static mural_status not_supported(const mural_config_report *report, const char *key, const char *value,
+                                  const char *instead, mural_error *err)
+{
+	return mu_fail(err, MURAL_USAGE, report ? mural_config_origin(report, key) : NULL, "%s %s is not supported%s",
+	               key, value, instead);
+}
+
+/* Rows without a field that change the result. */
+static mural_status check_refused(const mural_config_report *report, mural_error *err)
+{
+	for (size_t i = 0; report && i < mu_config_row_count; i++)
+		if (report->refused[i]) {
+			char value[64];
+			snprintf(value, sizeof value, "%.60s", report->value[i] ? report->value[i] : "");
+			return not_supported(report, mu_config_rows[i].key, value,
+			                     ", and it would change the result: remove it", err);
+		}
+	return MURAL_OK;
+}
+
+mural_status mural_config_check_supported(const mural_config *config, const mural_config_report *report,
+                                          mural_error *err)
+{
+	static const char *const devices[] = {"none", "cpu", "nvme"};
+	const mural_engine_config *e = &config->engine;
+	char value[40];
+	if (e->precision == MURAL_FP16)
+		return not_supported(report, "fp16.enabled", "true", " yet: this build trains in fp32", err);
+	if (e->precision == MURAL_BF16)
+		return not_supported(report, "bf16.enabled", "true", " yet: this build trains in fp32", err);
+	if (config->optimizer.kind == MURAL_OPTIMIZER_OTHER) {
+		snprintf(value, sizeof value, "\"%s\"", config->optimizer.name);
+		return not_supported(report, "optimizer.type", value, " yet: this build has Adam and AdamW", err);
+	}
+	snprintf(value, sizeof value, "%d", e->zero_stage);
+	if (e->zero_stage > 0)
+		return not_supported(report, "zero_optimization.stage", value, " yet: this build has stage 0", err);
+	if (e->offload_optimizer != MURAL_OFFLOAD_NONE)
+		return not_supported(report, "zero_optimization.offload_optimizer.device",
+		                     devices[e->offload_optimizer], " yet", err);
+	if (e->offload_param != MURAL_OFFLOAD_NONE)
+		return not_supported(report, "zero_optimization.offload_param.device", devices[e->offload_param],
+		                     " yet", err);
+	return check_refused(report, err);
+}

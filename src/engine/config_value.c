@@ -1,0 +1,417 @@
+/* Values of configuration rows: from the file or from text, checked against type and range, and into their field.
+ * SPDX-License-Identifier: MIT */
+#include "engine/config_build.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+bool mu_config_stored(size_t row)
+{
+	return mu_config_rows[row].size > 0;
+}
+
+/* The bound at *text: digits or inf, with a sign; moves past it. */
+static double read_bound(const char **text)
+{
+	size_t bytes = strcspn(*text, ",])");
+	mu_hjson_number number;
+	double value;
+	if (mu_hjson_number_read(&number, *text, bytes))
+		value = number.value;
+	else
+		value = **text == '-' ? -INFINITY : INFINITY;
+	*text += bytes;
+	return value;
+}
+
+/* Splits "[0, 1)" into its bounds. */
+static void read_range(const char *range, double *low, bool *above, double *high, bool *below)
+{
+	*above = range[0] == '(';
+	range++;
+	*low = read_bound(&range);
+	range += strspn(range, ", ");
+	*high = read_bound(&range);
+	*below = *range == ')';
+}
+
+static bool in_range(const char *range, double value)
+{
+	if (!range)
+		return true;
+	double low, high;
+	bool above, below;
+	read_range(range, &low, &above, &high, &below);
+	return (above ? value > low : value >= low) && (below ? value < high : value <= high);
+}
+
+/* Index of `text` in "a|b|c", or -1. */
+static int find_choice(const char *choices, const char *text, bool fold)
+{
+	size_t bytes = strlen(text);
+	for (int i = 0; *choices; i++) {
+		size_t n = strcspn(choices, "|");
+		if (n == bytes && !(fold ? strncasecmp(choices, text, n) : strncmp(choices, text, n)))
+			return i;
+		choices += n + (choices[n] == '|');
+	}
+	return -1;
+}
+
+/* The number in item i against the row's type and range. */
+static bool check_number(mu_config_items *items, size_t i, const mu_config_row *row)
+{
+	const mu_hjson_number *n = &items->item[i].number;
+	bool whole = row->type == MU_CONFIG_WHOLE || row->type == MU_CONFIG_SIDES || (row->flags & MU_CONFIG_INTEGER);
+	if (whole && !n->whole)
+		return false;
+	if ((row->type == MU_CONFIG_WHOLE || row->type == MU_CONFIG_SIDES) && n->negative && n->magnitude > 0)
+		return false;
+	double kept = row->type == MU_CONFIG_FLOATS ? (double)(float)n->value : n->value;
+	return isfinite(kept) && in_range(row->range, kept);
+}
+
+static bool check_text(mu_config_items *items, const mu_config_row *row, mu_config_verdict *verdict)
+{
+	const char *text = items->item[0].text;
+	if (row->type == MU_CONFIG_CHOICE) {
+		items->item[0].choice = find_choice(row->range, text, row->flags & MU_CONFIG_FOLD);
+		return items->item[0].choice >= 0;
+	}
+	if (row->size > 0 && strlen(text) >= row->size) {
+		verdict->hint = "; this one is too long";
+		return false;
+	}
+	return !row->range || find_choice(row->range, text, false) >= 0;
+}
+
+/* How many items a list may hold. */
+static size_t list_room(const mu_config_row *row)
+{
+	size_t one = row->type == MU_CONFIG_FLOATS ? sizeof(float) : sizeof(double);
+	return row->size / one;
+}
+
+static bool is_list(mu_config_type type)
+{
+	return type == MU_CONFIG_REALS || type == MU_CONFIG_FLOATS || type == MU_CONFIG_SIDES;
+}
+
+/* Betas come in twos; means and deviations in any number; sides alone or in twos. */
+static bool check_count(mu_config_items *items, const mu_config_row *row)
+{
+	if (row->type == MU_CONFIG_SIDES && items->n == 1) {
+		items->item[1] = items->item[0];
+		items->n = 2;
+	}
+	return row->type == MU_CONFIG_FLOATS ? items->n > 0 : items->n == list_room(row);
+}
+
+/* A bare text where the caller wants a string: fine unless it took along what was meant to end it. */
+static bool bare_is_whole(const mu_hjson_value *node)
+{
+	return node->raw_bytes > 0 && !strchr(",]}", node->raw[node->raw_bytes - 1]);
+}
+
+static bool looks_like_placeholder(const char *text)
+{
+	if (strstr(text, "${") || strstr(text, "{{") || text[0] == '<')
+		return true;
+	size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+	return n > 2 && (text[n] == '\0' || text[n] == ',');
+}
+
+static const char *hint_for(const mu_config_row *row, const mu_hjson_value *node)
+{
+	if (node->kind != MU_HJSON_STRING)
+		return "";
+	mu_hjson_number number;
+	bool literal = !strncasecmp(node->text, "true", 4) || !strncasecmp(node->text, "false", 5);
+	if (node->quoted) {
+		bool is_number = mu_hjson_number_read(&number, node->text, strlen(node->text));
+		if (row->type == MU_CONFIG_BOOL ? literal : is_number)
+			return "; drop the quotes";
+	} else if (row->type == MU_CONFIG_BOOL && literal) {
+		return "; it must be lower case";
+	}
+	if (looks_like_placeholder(node->text))
+		return "; an unexpanded placeholder?";
+	if (node->quoted)
+		return "";
+	return bare_is_whole(node) ? "; text stands in quotes"
+	                           : "; text without quotes runs to the end of its line, put it in quotes";
+}
+
+/* A quoted string or a number that stands for a boolean, in a typed block. */
+static bool coerce_bool(mu_config_items *items, const mu_hjson_value *node)
+{
+	if (node->kind == MU_HJSON_STRING && node->quoted) {
+		items->item[0].boolean = !strcasecmp(node->text, "true");
+		return items->item[0].boolean || !strcasecmp(node->text, "false");
+	}
+	items->item[0].boolean = node->number.magnitude == 1;
+	return node->kind == MU_HJSON_NUMBER && node->number.whole && !node->number.negative &&
+	       node->number.magnitude <= 1;
+}
+
+/* A quoted string or a boolean that stands for a number, in a typed block. */
+static bool coerce_number(mu_hjson_number *number, const mu_config_row *row, const mu_hjson_value *node)
+{
+	if (node->kind == MU_HJSON_BOOL && row->type == MU_CONFIG_WHOLE) {
+		*number = (mu_hjson_number){.value = node->boolean, .whole = true, .magnitude = node->boolean};
+		return true;
+	}
+	return node->kind == MU_HJSON_STRING && node->quoted &&
+	       mu_hjson_number_read(number, node->text, strlen(node->text));
+}
+
+static bool bool_from_node(mu_config_items *items, const mu_hjson_value *node, bool typed, mu_config_verdict *verdict)
+{
+	items->n = 1;
+	items->item[0].boolean = node->boolean;
+	if (node->kind == MU_HJSON_BOOL)
+		return true;
+	return verdict->coerced = typed && coerce_bool(items, node);
+}
+
+static bool number_from_node(mu_config_items *items, const mu_config_row *row, const mu_hjson_value *node, bool typed,
+                             mu_config_verdict *verdict)
+{
+	size_t i = items->n++;
+	items->item[i].number = node->number;
+	if (node->kind != MU_HJSON_NUMBER) {
+		verdict->coerced = typed && coerce_number(&items->item[i].number, row, node);
+		if (!verdict->coerced)
+			return false;
+	}
+	return check_number(items, i, row);
+}
+
+static bool text_from_node(mu_config_items *items, const mu_config_row *row, const mu_hjson_value *node,
+                           mu_config_verdict *verdict)
+{
+	if (node->kind != MU_HJSON_STRING || (!node->quoted && !bare_is_whole(node)))
+		return false;
+	items->n = 1;
+	items->item[0].text = node->text;
+	verdict->coerced = !node->quoted;
+	return check_text(items, row, verdict);
+}
+
+static bool list_from_node(mu_config_items *items, const mu_config_row *row, const mu_hjson_value *node, bool typed,
+                           mu_config_verdict *verdict)
+{
+	if (node->kind != MU_HJSON_ARRAY)
+		return row->type == MU_CONFIG_SIDES && number_from_node(items, row, node, typed, verdict) &&
+		       check_count(items, row);
+	for (const mu_hjson_value *v = node->first; v; v = v->next)
+		if (items->n >= list_room(row) || !number_from_node(items, row, v, false, verdict))
+			return false;
+	return check_count(items, row);
+}
+
+bool mu_config_from_node(mu_config_items *items, size_t index, const mu_hjson_value *node, bool typed,
+                         mu_config_verdict *verdict)
+{
+	const mu_config_row *row = &mu_config_rows[index];
+	bool good = false;
+	*verdict = (mu_config_verdict){.hint = ""};
+	items->n = 0;
+	switch (row->type) {
+	case MU_CONFIG_BLOCK:
+	case MU_CONFIG_ANY: return true;
+	case MU_CONFIG_BOOL: good = bool_from_node(items, node, typed, verdict); break;
+	case MU_CONFIG_WHOLE:
+	case MU_CONFIG_REAL: good = number_from_node(items, row, node, typed, verdict); break;
+	case MU_CONFIG_TEXT:
+	case MU_CONFIG_CHOICE: good = text_from_node(items, row, node, verdict); break;
+	case MU_CONFIG_REALS:
+	case MU_CONFIG_FLOATS:
+	case MU_CONFIG_SIDES: good = list_from_node(items, row, node, typed, verdict); break;
+	}
+	if (!good && !*verdict->hint)
+		verdict->hint = hint_for(row, node);
+	return good;
+}
+
+static bool list_from_text(mu_config_items *items, const mu_config_row *row, const char *text)
+{
+	const char *separators = row->type == MU_CONFIG_SIDES ? ",xX" : ",";
+	for (;;) {
+		text += strspn(text, " ");
+		size_t bytes = strcspn(text, separators);
+		if (items->n >= list_room(row) || !mu_hjson_number_read(&items->item[items->n].number, text, bytes) ||
+		    !check_number(items, items->n, row))
+			return false;
+		items->n++;
+		text += bytes;
+		if (!*text)
+			return check_count(items, row);
+		text++;
+	}
+}
+
+bool mu_config_from_text(mu_config_items *items, size_t index, const char *text)
+{
+	const mu_config_row *row = &mu_config_rows[index];
+	mu_config_verdict unused = {.hint = ""};
+	items->n = 0;
+	if (is_list(row->type))
+		return list_from_text(items, row, text);
+	items->n = 1;
+	if (row->type == MU_CONFIG_TEXT || row->type == MU_CONFIG_CHOICE) {
+		items->item[0].text = text;
+		return check_text(items, row, &unused);
+	}
+	if (row->type == MU_CONFIG_BOOL) {
+		items->item[0].boolean = !strcmp(text, "true");
+		return items->item[0].boolean || !strcmp(text, "false");
+	}
+	return mu_hjson_number_read(&items->item[0].number, text, strlen(text)) && check_number(items, 0, row);
+}
+
+/* "above 0", "of 1 or more", "in [0, 1)" after "a number". */
+static void describe_range(const char *range, bool whole, char *text, size_t bytes)
+{
+	double low, high;
+	bool above, below;
+	text[0] = '\0';
+	if (!range)
+		return;
+	read_range(range, &low, &above, &high, &below);
+	if (isinf(low))
+		return;
+	if (!isinf(high))
+		snprintf(text, bytes, " in %s", range);
+	else if (above || (whole && low == 1))
+		snprintf(text, bytes, " above 0");
+	else
+		snprintf(text, bytes, " of %g or more", low);
+}
+
+/* "token or mean", "fp32, fp16 or bf16". */
+static void describe_choices(const char *choices, char *text, size_t bytes)
+{
+	size_t used = 0;
+	while (*choices && used < bytes) {
+		size_t n = strcspn(choices, "|");
+		bool last = choices[n] == '\0' || !strchr(choices + n + 1, '|');
+		int wrote = snprintf(text + used, bytes - used, "%.*s%s", (int)n, choices,
+		                     choices[n] == '\0' ? ""
+		                     : last             ? " or "
+		                                        : ", ");
+		used += wrote > 0 ? (size_t)wrote : 0;
+		choices += n + (choices[n] == '|');
+	}
+}
+
+const char *mu_config_expected(size_t index, char text[MU_CONFIG_WORDS])
+{
+	const mu_config_row *row = &mu_config_rows[index];
+	bool whole = row->type == MU_CONFIG_WHOLE || row->type == MU_CONFIG_SIDES || (row->flags & MU_CONFIG_INTEGER);
+	char range[96];
+	if (row->type == MU_CONFIG_CHOICE || (row->type == MU_CONFIG_TEXT && row->range)) {
+		describe_choices(row->range, text, MU_CONFIG_TEXT);
+		return text;
+	}
+	describe_range(row->range, whole, range, sizeof range);
+	switch (row->type) {
+	case MU_CONFIG_BLOCK: return strcpy(text, "an object such as { \"enabled\": true }");
+	case MU_CONFIG_BOOL: return strcpy(text, "true or false");
+	case MU_CONFIG_WHOLE: snprintf(text, MU_CONFIG_WORDS, "a whole number%s", range); break;
+	case MU_CONFIG_REAL: snprintf(text, MU_CONFIG_WORDS, "a %snumber%s", whole ? "whole " : "", range); break;
+	case MU_CONFIG_REALS: snprintf(text, MU_CONFIG_WORDS, "%zu numbers%s", list_room(row), range); break;
+	case MU_CONFIG_FLOATS: snprintf(text, MU_CONFIG_WORDS, "1 to %zu numbers%s", list_room(row), range); break;
+	case MU_CONFIG_SIDES: snprintf(text, MU_CONFIG_WORDS, "one or two whole numbers%s", range); break;
+	case MU_CONFIG_TEXT:
+		if (row->size > 0)
+			snprintf(text, MU_CONFIG_WORDS, "text in quotes, at most %zu bytes", row->size - 1);
+		else
+			strcpy(text, "text in quotes");
+		break;
+	case MU_CONFIG_CHOICE:
+	case MU_CONFIG_ANY: strcpy(text, "a value"); break;
+	}
+	return text;
+}
+
+const char *mu_config_found(const mu_hjson_value *node, char text[MU_CONFIG_WORDS])
+{
+	size_t bytes = node->raw_bytes;
+	if (node->kind == MU_HJSON_OBJECT)
+		return strcpy(text, "an object");
+	bool bare = node->kind == MU_HJSON_STRING && !node->quoted;
+	while (bare && bytes > 1 && strchr(", \t", node->raw[bytes - 1]))
+		bytes--;
+	bool cut = bytes > 60;
+	for (bytes = cut ? 60 : bytes; cut && bytes > 0 && ((unsigned char)node->raw[bytes] & 0xc0) == 0x80;)
+		bytes--;
+	snprintf(text, MU_CONFIG_WORDS, "%s%s%.*s%s%s",
+	         node->kind == MU_HJSON_STRING && node->quoted ? "the string " : "", bare ? "`" : "", (int)bytes,
+	         node->raw, cut ? "..." : "", bare ? "`" : "");
+	for (char *p = text; *p; p++)
+		if ((unsigned char)*p < ' ' || *p == 127)
+			*p = ' ';
+	return text;
+}
+
+/* An integer into a field of 1, 4 or 8 bytes. */
+static void put_integer(void *at, size_t size, uint64_t value)
+{
+	uint32_t four = (uint32_t)value;
+	bool one = value != 0;
+	if (size == sizeof value)
+		memcpy(at, &value, size);
+	else if (size == sizeof four)
+		memcpy(at, &four, size);
+	else
+		memcpy(at, &one, sizeof one);
+}
+
+void mu_config_store(mu_config_values *values, size_t index, const mu_config_items *items)
+{
+	const mu_config_row *row = &mu_config_rows[index];
+	if (row->size == 0)
+		return;
+	char *at = (char *)values + row->offset;
+	switch (row->type) {
+	case MU_CONFIG_BOOL: put_integer(at, sizeof(bool), items->item[0].boolean); break;
+	case MU_CONFIG_WHOLE: put_integer(at, row->size, items->item[0].number.magnitude); break;
+	case MU_CONFIG_CHOICE: put_integer(at, row->size, (uint64_t)items->item[0].choice); break;
+	case MU_CONFIG_TEXT: snprintf(at, row->size, "%s", items->item[0].text); break;
+	case MU_CONFIG_REAL:
+	case MU_CONFIG_REALS:
+		for (size_t i = 0; i < items->n; i++)
+			((double *)(void *)at)[i] = items->item[i].number.value;
+		break;
+	case MU_CONFIG_FLOATS:
+		for (size_t i = 0; i < items->n; i++)
+			((float *)(void *)at)[i] = (float)items->item[i].number.value;
+		break;
+	case MU_CONFIG_SIDES:
+		for (size_t i = 0; i < items->n; i++)
+			((size_t *)(void *)at)[i] = (size_t)items->item[i].number.magnitude;
+		break;
+	case MU_CONFIG_BLOCK:
+	case MU_CONFIG_ANY: break;
+	}
+}
+
+bool mu_config_same(size_t index, const mu_config_items *a, const mu_config_items *b)
+{
+	mu_config_type type = mu_config_rows[index].type;
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++) {
+		bool same = type == MU_CONFIG_BOOL     ? a->item[i].boolean == b->item[i].boolean
+		            : type == MU_CONFIG_CHOICE ? a->item[i].choice == b->item[i].choice
+		            : type == MU_CONFIG_TEXT   ? !strcmp(a->item[i].text, b->item[i].text)
+		                                       : a->item[i].number.value == b->item[i].number.value;
+		if (!same)
+			return false;
+	}
+	return true;
+}
