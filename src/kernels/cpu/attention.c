@@ -17,15 +17,12 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
 
-#define LANES 16
 #define TILE_ROWS 6
 #define TILE_VECTORS 4
 #define QUERIES 24 /* rows of scores at a time; a multiple of TILE_ROWS */
 
-typedef float vector __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
-
 struct product {
-	size_t n, k; /* n: a multiple of LANES; m is the number of parts times TILE_ROWS */
+	size_t n, k; /* n: a multiple of MU_LANES; m is the number of parts times TILE_ROWS */
 	const float *a, *b;
 	size_t a_row, a_k, b_row, c_row;
 	float *c;
@@ -37,17 +34,17 @@ MU_CPU_INLINE void tile(const struct product *p, const int vectors, size_t row, 
 {
 	const float *a = p->a + row * p->a_row, *b = p->b + column;
 	float *c = p->c + row * p->c_row + column;
-	vector sum[TILE_ROWS][TILE_VECTORS];
+	mu_simd sum[TILE_ROWS][TILE_VECTORS];
 #pragma GCC unroll 8
 	for (int r = 0; r < TILE_ROWS; r++)
 #pragma GCC unroll 8
 		for (int v = 0; v < vectors; v++)
-			sum[r][v] = (vector){0};
+			sum[r][v] = (mu_simd){0};
 	for (size_t k = 0; k < p->k; k++) {
-		vector line[TILE_VECTORS];
+		mu_simd line[TILE_VECTORS];
 #pragma GCC unroll 8
 		for (int v = 0; v < vectors; v++)
-			line[v] = *(const vector *)(b + k * p->b_row + v * LANES);
+			line[v] = mu_simd_load(b + k * p->b_row + v * MU_LANES);
 #pragma GCC unroll 8
 		for (int r = 0; r < TILE_ROWS; r++) {
 			const float x = a[r * p->a_row + k * p->a_k];
@@ -60,10 +57,8 @@ MU_CPU_INLINE void tile(const struct product *p, const int vectors, size_t row, 
 	for (int r = 0; r < TILE_ROWS; r++)
 #pragma GCC unroll 8
 		for (int v = 0; v < vectors; v++) {
-			vector *to = (vector *)(c + r * p->c_row + v * LANES);
-			if (p->accumulate)
-				sum[r][v] += *to;
-			*to = sum[r][v];
+			float *to = c + r * p->c_row + v * MU_LANES;
+			mu_simd_store(to, p->accumulate ? mu_simd_load(to) + sum[r][v] : sum[r][v]);
 		}
 }
 
@@ -75,11 +70,11 @@ MU_CPU_KERNEL(multiply)
 		const size_t row = part * TILE_ROWS;
 		size_t column = 0;
 		if (level == MU_CPU_AVX512)
-			for (; column + 4 * LANES <= p->n; column += 4 * LANES)
+			for (; column + 4 * MU_LANES <= p->n; column += 4 * MU_LANES)
 				tile(p, 4, row, column);
-		for (; column + 2 * LANES <= p->n && level == MU_CPU_AVX512; column += 2 * LANES)
+		for (; column + 2 * MU_LANES <= p->n && level == MU_CPU_AVX512; column += 2 * MU_LANES)
 			tile(p, 2, row, column);
-		for (; column < p->n; column += LANES)
+		for (; column < p->n; column += MU_LANES)
 			tile(p, 1, row, column);
 	}
 }
@@ -98,12 +93,13 @@ static size_t round_up(size_t n, size_t unit)
 
 static struct layout layout_of(const mu_attention *op)
 {
-	struct layout l = {.keys = round_up(op->tokens, LANES),
-	                   .size = round_up(op->head_size, LANES),
+	struct layout l = {.keys = round_up(op->tokens, MU_LANES),
+	                   .size = round_up(op->head_size, MU_LANES),
 	                   .rows = round_up(op->tokens, QUERIES)};
 	const size_t transposed = op->head_size * l.keys, plain = l.rows * l.size;
 	const size_t block = QUERIES * l.size, scores = QUERIES * l.keys;
-	l.stride = 2 * transposed + 3 * plain + 4 * block + 3 * scores + 2 * LANES;
+	const size_t keep = round_up(MU_SIMD_KEEP_SPACE(l.keys), MU_LANES);
+	l.stride = 2 * transposed + 3 * plain + 4 * block + 2 * scores + keep;
 	return l;
 }
 
@@ -121,7 +117,8 @@ struct head {
 	float *k_rows, *v_rows; /* [rows, size]; forward uses v, backward k: one place */
 	float *d_k, *d_v; /* [rows, size] */
 	float *q_block, *o_block, *d_o_block, *d_q_block; /* [QUERIES, size] */
-	float *p, *d_p, *keep; /* [QUERIES, keys] */
+	float *p, *d_p; /* [QUERIES, keys] */
+	float *keep; /* dropout factors of one row */
 };
 
 static struct head head_of(const struct attention *a, size_t part, size_t thread)
@@ -176,47 +173,40 @@ MU_CPU_INLINE void unpack(float *to, size_t stride, const float *from, size_t ro
 /* to[K, keys] = transpose of from, zeros in the padding. Sixteen tokens at a time, so that stores fill whole lines. */
 MU_CPU_INLINE void pack_transposed(float *to, const float *from, size_t stride, size_t N, size_t K, size_t keys)
 {
-	for (size_t first = 0; first < keys; first += LANES) {
-		const size_t n = N - first < LANES ? N - first : LANES;
+	for (size_t first = 0; first < keys; first += MU_LANES) {
+		const size_t n = N - first < MU_LANES ? N - first : MU_LANES;
 		const float *line = from + first * stride;
 		for (size_t i = 0; i < K; i++) {
 			float *row = to + i * keys + first;
 			for (size_t j = 0; j < n; j++)
 				row[j] = line[j * stride + i];
-			for (size_t j = n; j < LANES; j++)
+			for (size_t j = n; j < MU_LANES; j++)
 				row[j] = 0;
 		}
 	}
 }
 
-MU_CPU_INLINE void keep_row(const mu_attention *op, const struct head *head, size_t query, size_t keys, float *keep)
+/* The dropout factors of one query's probabilities. */
+MU_CPU_INLINE const float *keep_row(const mu_attention *op, const struct head *head, size_t query)
 {
-	const size_t N = op->tokens;
-	const uint64_t element = ((uint64_t)head->h * N + query) * N;
-	for (size_t first = 0; first < N; first += MU_SIMD_KEEP) {
-		const size_t n = N - first < MU_SIMD_KEEP ? N - first : MU_SIMD_KEEP;
-		mu_simd_keep(&op->dropout, op->dropout.stream_B[head->b], element + first, n, keep + first);
-	}
-	for (size_t key = N; key < keys; key++)
-		keep[key] = 0;
+	const uint64_t element = ((uint64_t)head->h * op->tokens + query) * op->tokens;
+	return mu_simd_keep(&op->dropout, op->dropout.stream_B[head->b], element, op->tokens, head->keep);
 }
 
-/* Scores become exp(score - largest) in place. Returns their sum; *largest as a softmax needs it. */
+/* Scores become exp(score - largest) in place, 0 in the padding. Returns their sum. */
 MU_CPU_INLINE float softmax_row(float *p, size_t N, size_t keys, float *largest)
 {
-	float most = -INFINITY, sum = 0;
 	for (size_t key = N; key < keys; key++)
 		p[key] = -INFINITY;
-#pragma omp simd reduction(max : most)
-	for (size_t key = 0; key < keys; key++)
-		most = p[key] > most ? p[key] : most;
-#pragma omp simd reduction(+ : sum)
-	for (size_t key = 0; key < keys; key++) {
-		p[key] = mu_simd_exp(p[key] - most);
-		sum += p[key];
+	const float most = mu_simd_largest(p, keys);
+	mu_simd sum = {0};
+	for (size_t key = 0; key < keys; key += MU_LANES) {
+		const mu_simd e = mu_simd_exp(mu_simd_load(p + key) - most);
+		mu_simd_store(p + key, e);
+		sum += e;
 	}
 	*largest = most;
-	return sum;
+	return mu_simd_sum(sum);
 }
 
 MU_CPU_INLINE void scores(const struct attention *a, const struct head *head, size_t tiles, size_t thread,
@@ -255,10 +245,9 @@ MU_CPU_INLINE void block_forward(const struct attention *a, const struct head *h
 		share[row] = 1 / sum;
 		if (op->dropout.threshold == 0)
 			continue;
-		keep_row(op, head, first + row, l->keys, head->keep);
-#pragma omp simd
-		for (size_t key = 0; key < l->keys; key++)
-			p[key] *= head->keep[key];
+		const float *keep = keep_row(op, head, first + row);
+		for (size_t key = 0; key < l->keys; key += MU_LANES)
+			mu_simd_store(p + key, mu_simd_load(p + key) * mu_simd_load(keep + key));
 	}
 	const struct product product = {.n = l->size,
 	                                .k = N,
@@ -294,30 +283,24 @@ MU_CPU_INLINE void row_backward(const struct attention *a, const struct head *he
 	const mu_attention *op = a->op;
 	const size_t keys = a->layout.keys;
 	const float lse = ((const float *)op->lse)[(head->b * op->heads + head->h) * op->tokens + query];
-	float sum = 0;
-	if (op->dropout.threshold == 0) {
-#pragma omp simd reduction(+ : sum)
-		for (size_t key = 0; key < keys; key++) {
-			p[key] = mu_simd_exp(p[key] - lse);
-			sum += p[key] * d_p[key];
+	const float *keep = op->dropout.threshold == 0 ? NULL : keep_row(op, head, query);
+	mu_simd sums = {0};
+	for (size_t key = 0; key < keys; key += MU_LANES) {
+		const mu_simd e = mu_simd_exp(mu_simd_load(p + key) - lse);
+		mu_simd d = mu_simd_load(d_p + key);
+		if (keep) {
+			d *= mu_simd_load(keep + key);
+			mu_simd_store(d_p + key, d);
 		}
-#pragma omp simd
-		for (size_t key = 0; key < keys; key++)
-			d_p[key] = p[key] * (d_p[key] - sum);
-		return;
+		mu_simd_store(p + key, e);
+		sums += e * d;
 	}
-	const float *keep = head->keep;
-	keep_row(op, head, query, keys, head->keep);
-#pragma omp simd reduction(+ : sum)
-	for (size_t key = 0; key < keys; key++) {
-		p[key] = mu_simd_exp(p[key] - lse);
-		d_p[key] *= keep[key];
-		sum += p[key] * d_p[key];
-	}
-#pragma omp simd
-	for (size_t key = 0; key < keys; key++) {
-		d_p[key] = p[key] * (d_p[key] - sum);
-		p[key] *= keep[key];
+	const float sum = mu_simd_sum(sums);
+	for (size_t key = 0; key < keys; key += MU_LANES) {
+		const mu_simd e = mu_simd_load(p + key);
+		mu_simd_store(d_p + key, e * (mu_simd_load(d_p + key) - sum));
+		if (keep)
+			mu_simd_store(p + key, e * mu_simd_load(keep + key));
 	}
 }
 

@@ -26,17 +26,13 @@ struct entropy {
  * the second only up to the index. */
 MU_CPU_INLINE size_t best_of(const float *logits, size_t classes, float *largest)
 {
-	float most = logits[0];
-	*largest = most;
-	if (!(most <= most))
+	*largest = logits[0];
+	if (!(logits[0] <= logits[0]))
 		return 0;
-#pragma omp simd reduction(max : most)
-	for (size_t c = 1; c < classes; c++)
-		most = logits[c] > most ? logits[c] : most;
+	*largest = mu_simd_largest(logits, classes);
 	size_t best = 0;
-	while (logits[best] != most)
+	while (logits[best] != *largest)
 		best++;
-	*largest = most;
 	return best;
 }
 
@@ -44,7 +40,6 @@ MU_CPU_INLINE size_t rank_of(const float *logits, size_t classes, size_t label)
 {
 	const float own = logits[label];
 	uint32_t before = 0;
-#pragma omp simd reduction(+ : before)
 	for (size_t c = 0; c < classes; c++)
 		before += !(logits[c] <= own) || (logits[c] == own && c < label);
 	return before - !(own <= own); /* a NaN label does not come before itself */
@@ -57,12 +52,12 @@ MU_CPU_INLINE double row_loss(const mu_cross_entropy *op, const float *logits, f
 {
 	const size_t C = op->classes;
 	const double smooth = op->smoothing / (double)C;
-	double sum = 0, distance = 0;
-#pragma omp simd reduction(+ : sum, distance)
-	for (size_t c = 0; c < C; c++) {
-		sum += (double)mu_simd_exp(logits[c] - largest);
-		distance += (double)logits[c] - (double)largest;
+	mu_simd exps = {0}, distances = {0};
+	for (size_t c = 0; c < C; c += MU_LANES) {
+		exps += mu_simd_exp(mu_simd_load_filled(logits + c, C - c, -INFINITY) - largest);
+		distances += mu_simd_load_filled(logits + c, C - c, largest) - largest;
 	}
+	const double sum = (double)mu_simd_sum(exps), distance = (double)mu_simd_sum(distances);
 	const double log_sum = log(sum), own = (double)logits[label] - (double)largest;
 	double loss = 0;
 	if (op->smoothing != 1)
@@ -73,9 +68,10 @@ MU_CPU_INLINE double row_loss(const mu_cross_entropy *op, const float *logits, f
 		return loss;
 	const float factor = (float)(op->scale / sum), lower = (float)(op->scale * smooth);
 	const double own_softmax = exp(own) / sum;
-#pragma omp simd
-	for (size_t c = 0; c < C; c++)
-		d_logits[c] = mu_simd_exp(logits[c] - largest) * factor - lower;
+	for (size_t c = 0; c < C; c += MU_LANES) {
+		const mu_simd below = mu_simd_load_filled(logits + c, C - c, largest) - largest;
+		mu_simd_store_up_to(d_logits + c, C - c, mu_simd_exp(below) * factor - lower);
+	}
 	d_logits[label] = (float)(op->scale * (own_softmax - (1 - op->smoothing) - smooth));
 	return loss;
 }

@@ -1,8 +1,11 @@
-/* Dropout in place: masks are made 256 elements at a time in a buffer on the stack, 64 counter blocks side by side in
- * vector lanes, and used at once. About 30 integer operations per element against 8 bytes of traffic: bound by the
+/* Dropout in place: masks are made a block at a time in a buffer on the stack, 16 counters side by side in vector lanes,
+ * and used at once. About 30 integer operations per element against 8 bytes of traffic: bound by the
  * integer multipliers, not by memory. Parts are (image, block of elements). SPDX-License-Identifier: MIT */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/simd.h"
+
+/* Elements of one part. */
+#define BLOCK 1024
 
 struct drop {
 	const mu_dropout_rule *rule;
@@ -13,12 +16,12 @@ struct drop {
 MU_CPU_KERNEL(drop_blocks)
 {
 	const struct drop *d = work;
-	float keep[MU_SIMD_KEEP];
+	float space[MU_SIMD_KEEP_SPACE(BLOCK)];
 	for (size_t part = begin; part < end; part++) {
-		const size_t image = part / d->blocks, first = part % d->blocks * MU_SIMD_KEEP;
-		const size_t rest = d->elements - first, n = rest < MU_SIMD_KEEP ? rest : MU_SIMD_KEEP;
+		const size_t image = part / d->blocks, first = part % d->blocks * BLOCK;
+		const size_t rest = d->elements - first, n = rest < BLOCK ? rest : BLOCK;
 		float *x = d->x + image * d->elements + first;
-		mu_simd_keep(d->rule, d->rule->stream_B[image], first, n, keep);
+		const float *keep = mu_simd_keep(d->rule, d->rule->stream_B[image], first, n, space);
 #pragma omp simd
 		for (size_t i = 0; i < n; i++)
 			x[i] = keep[i] != 0 ? x[i] * keep[i] : 0;
@@ -30,7 +33,7 @@ mural_status mu_cpu_dropout(mu_ops_context *c, const mu_dropout *op, mural_error
 	(void)err;
 	if (op->rule.threshold == 0)
 		return MURAL_OK;
-	const size_t blocks = (op->elements_per_image + MU_SIMD_KEEP - 1) / MU_SIMD_KEEP;
+	const size_t blocks = (op->elements_per_image + BLOCK - 1) / BLOCK;
 	const struct drop d = {&op->rule, op->elements_per_image, blocks, op->x};
 	mu_cpu_run(c, drop_blocks, &d, op->images * blocks);
 	return MURAL_OK;

@@ -33,22 +33,22 @@ static struct embed view(const mu_embed *op, bool class_token)
 	                      .d_position = op->d_position};
 }
 
-/* Factors of columns [column, column + n) of one token; 1 without dropout. */
-MU_CPU_INLINE void keep_columns(const struct embed *e, size_t b, size_t token, size_t column, size_t n, float *keep)
+/* Factors of columns [column, column + n) of one token; 1 without dropout. n <= COLUMNS. */
+MU_CPU_INLINE const float *keep_columns(const struct embed *e, size_t b, size_t token, size_t column, size_t n,
+                                        float *space)
 {
-	if (e->dropout->threshold != 0) {
-		mu_simd_keep(e->dropout, e->dropout->stream_B[b], token * e->width + column, n, keep);
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		keep[i] = 1;
+	if (e->dropout->threshold != 0)
+		return mu_simd_keep(e->dropout, e->dropout->stream_B[b], token * e->width + column, n, space);
+	for (size_t i = 0; i < COLUMNS; i++)
+		space[i] = 1;
+	return space;
 }
 
 MU_CPU_KERNEL(embed_rows)
 {
 	const struct embed *e = work;
 	const size_t D = e->width;
-	float keep[MU_SIMD_KEEP];
+	float space[MU_SIMD_KEEP_SPACE(COLUMNS)];
 	for (size_t row = begin; row < end; row++) {
 		const size_t b = row / e->tokens, token = row % e->tokens;
 		const float *from = token < e->prefix
@@ -56,9 +56,9 @@ MU_CPU_KERNEL(embed_rows)
 		                            : e->patch + (b * (e->tokens - e->prefix) + token - e->prefix) * D;
 		const float *position = e->position + token * D;
 		float *x = e->x + row * D;
-		for (size_t column = 0; column < D; column += MU_SIMD_KEEP) {
-			const size_t n = D - column < MU_SIMD_KEEP ? D - column : MU_SIMD_KEEP;
-			keep_columns(e, b, token, column, n, keep);
+		for (size_t column = 0; column < D; column += COLUMNS) {
+			const size_t n = D - column < COLUMNS ? D - column : COLUMNS;
+			const float *keep = keep_columns(e, b, token, column, n, space);
 #pragma omp simd
 			for (size_t i = 0; i < n; i++)
 				x[column + i] = (from[column + i] + position[column + i]) * keep[i];
@@ -70,10 +70,10 @@ MU_CPU_INLINE void embed_columns_backward(const struct embed *e, size_t token, s
 {
 	const size_t D = e->width;
 	double sum[COLUMNS] = {0};
-	float keep[COLUMNS], d[COLUMNS];
+	float space[MU_SIMD_KEEP_SPACE(COLUMNS)], d[COLUMNS];
 	for (size_t b = 0; b < e->images; b++) {
 		const float *d_x = e->d_x + (b * e->tokens + token) * D + column;
-		keep_columns(e, b, token, column, n, keep);
+		const float *keep = keep_columns(e, b, token, column, n, space);
 #pragma omp simd
 		for (size_t i = 0; i < n; i++) {
 			d[i] = d_x[i] * keep[i];

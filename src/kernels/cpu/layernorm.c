@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd.h"
 
 /* The typed view of one call. */
 struct norm {
@@ -85,15 +86,15 @@ MU_CPU_INLINE void norm_row(const struct norm *n, size_t row)
 	const size_t D = n->width, first = row * D;
 	const float *s = (n->sum ? n->sum : n->x) + first, *w = n->w, *b = n->b;
 	float *y = n->y + first;
-	float sum = 0, squares = 0;
-#pragma omp simd reduction(+ : sum)
-	for (size_t i = 0; i < D; i++)
-		sum += s[i];
-	const float mean = sum / (float)D;
-#pragma omp simd reduction(+ : squares)
-	for (size_t i = 0; i < D; i++)
-		squares += (s[i] - mean) * (s[i] - mean);
-	const float rstd = 1 / sqrtf(squares / (float)D + n->eps);
+	mu_simd sum = {0}, squares = {0};
+	for (size_t i = 0; i < D; i += MU_LANES)
+		sum += mu_simd_load_up_to(s + i, D - i);
+	const float mean = mu_simd_sum(sum) / (float)D;
+	for (size_t i = 0; i < D; i += MU_LANES) {
+		const mu_simd distance = mu_simd_load_filled(s + i, D - i, mean) - mean;
+		squares += distance * distance;
+	}
+	const float rstd = 1 / sqrtf(mu_simd_sum(squares) / (float)D + n->eps);
 #pragma omp simd
 	for (size_t i = 0; i < D; i++)
 		y[i] = (s[i] - mean) * rstd * w[i] + b[i];
@@ -128,16 +129,18 @@ MU_CPU_INLINE void norm_row_backward(const struct norm *n, size_t row, float *su
 	const float *d_sum = n->d_sum ? n->d_sum + first : NULL;
 	const float mean = n->mean[row], rstd = n->rstd[row];
 	float *d_r = n->d_r + first;
-	float sum_g = 0, sum_gh = 0;
-#pragma omp simd reduction(+ : sum_g, sum_gh)
-	for (size_t i = 0; i < D; i++) {
-		const float h = (s[i] - mean) * rstd, g = d_y[i] * w[i];
+	mu_simd sum_g = {0}, sum_gh = {0};
+	for (size_t i = 0; i < D; i += MU_LANES) {
+		const size_t left = D - i;
+		const mu_simd h = (mu_simd_load_filled(s + i, left, mean) - mean) * rstd;
+		const mu_simd d = mu_simd_load_up_to(d_y + i, left);
+		const mu_simd g = d * mu_simd_load_up_to(w + i, left);
 		sum_g += g;
 		sum_gh += g * h;
-		sum_w[i] += d_y[i] * h;
-		sum_b[i] += d_y[i];
+		mu_simd_store_up_to(sum_w + i, left, mu_simd_load_up_to(sum_w + i, left) + d * h);
+		mu_simd_store_up_to(sum_b + i, left, mu_simd_load_up_to(sum_b + i, left) + d);
 	}
-	const float mean_g = sum_g / (float)D, mean_gh = sum_gh / (float)D;
+	const float mean_g = mu_simd_sum(sum_g) / (float)D, mean_gh = mu_simd_sum(sum_gh) / (float)D;
 	if (d_sum) {
 #pragma omp simd
 		for (size_t i = 0; i < D; i++) {

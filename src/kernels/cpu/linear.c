@@ -23,15 +23,11 @@ struct gelu {
 MU_CPU_KERNEL(gelu_blocks)
 {
 	const struct gelu *g = work;
-	const size_t last = end * BLOCK < g->n ? end * BLOCK : g->n;
-	if (g->activation == MU_ACTIVATION_GELU_ERF) {
-#pragma omp simd
-		for (size_t i = begin * BLOCK; i < last; i++)
-			g->y[i] = mu_simd_gelu_erf(g->pre[i]);
-	} else {
-#pragma omp simd
-		for (size_t i = begin * BLOCK; i < last; i++)
-			g->y[i] = mu_simd_gelu_tanh(g->pre[i]);
+	const size_t first = begin * BLOCK, last = end * BLOCK < g->n ? end * BLOCK : g->n;
+	const bool erf = g->activation == MU_ACTIVATION_GELU_ERF;
+	for (size_t i = first; i < last; i += MU_LANES) {
+		const mu_simd x = mu_simd_load_up_to(g->pre + i, last - i);
+		mu_simd_store_up_to(g->y + i, last - i, erf ? mu_simd_gelu_erf(x) : mu_simd_gelu_tanh(x));
 	}
 }
 
@@ -46,29 +42,19 @@ struct gelu_gradient {
 /* One row: d_y becomes d_pre and is added to the chunk's sums. */
 MU_CPU_INLINE void gradient_row(const struct gelu_gradient *g, size_t row, float *sum)
 {
-	const float *pre = g->pre + row * g->width;
-	float *d_y = g->d_y + row * g->width;
-	if (g->activation == MU_ACTIVATION_GELU_ERF) {
-#pragma omp simd
-		for (size_t j = 0; j < g->width; j++) {
-			d_y[j] *= mu_simd_gelu_erf_slope(pre[j]);
-			sum[j] += d_y[j];
+	const size_t width = g->width;
+	const float *pre = g->pre + row * width;
+	float *d_y = g->d_y + row * width;
+	for (size_t j = 0; j < width; j += MU_LANES) {
+		mu_simd d = mu_simd_load_up_to(d_y + j, width - j);
+		if (g->activation != MU_ACTIVATION_NONE) {
+			const mu_simd x = mu_simd_load_up_to(pre + j, width - j);
+			d *= g->activation == MU_ACTIVATION_GELU_ERF ? mu_simd_gelu_erf_slope(x)
+			                                             : mu_simd_gelu_tanh_slope(x);
+			mu_simd_store_up_to(d_y + j, width - j, d);
 		}
-	} else {
-#pragma omp simd
-		for (size_t j = 0; j < g->width; j++) {
-			d_y[j] *= mu_simd_gelu_tanh_slope(pre[j]);
-			sum[j] += d_y[j];
-		}
+		mu_simd_store_up_to(sum + j, width - j, mu_simd_load_up_to(sum + j, width - j) + d);
 	}
-}
-
-MU_CPU_INLINE void sum_row(const struct gelu_gradient *g, size_t row, float *sum)
-{
-	const float *d_y = g->d_y + row * g->width;
-#pragma omp simd
-	for (size_t j = 0; j < g->width; j++)
-		sum[j] += d_y[j];
 }
 
 MU_CPU_KERNEL(gradient_chunks)
@@ -80,10 +66,7 @@ MU_CPU_KERNEL(gradient_chunks)
 		float *sum = g->partial + chunk * g->width;
 		memset(sum, 0, g->width * sizeof *sum);
 		for (size_t row = first; row < last; row++)
-			if (g->activation == MU_ACTIVATION_NONE)
-				sum_row(g, row, sum);
-			else
-				gradient_row(g, row, sum);
+			gradient_row(g, row, sum);
 	}
 }
 

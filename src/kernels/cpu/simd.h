@@ -1,9 +1,12 @@
-/* Scalar functions that the compiler turns into vector code inside a MU_CPU_KERNEL: exp, GELU, dropout masks.
+/* Sixteen floats at a time: loads, sums, exp, GELU, dropout masks, for the bodies of MU_CPU_KERNEL.
  *
- * Straight lines without branches or calls. No fast-math: a NaN that enters comes out (every clamp is written so that
- * a comparison with NaN keeps it), because a broken loss must be seen. Coefficients are our own minimax fits in relative
- * error, made by iteratively reweighted least squares with 40 digits.
- * SPDX-License-Identifier: MIT */
+ * Vectors are those of GNU C, one AVX-512 register wide; for AVX2 the compiler makes two registers of each, elsewhere
+ * four. Plain loops left to the vectoriser were tried first: gcc 12 gives up on sums in inlined bodies and turns clamps
+ * into branches, clang 14 gives up on maxima.
+ *
+ * No fast-math: a NaN that enters comes out (every clamp is written so that a comparison with NaN keeps it), because a
+ * broken loss must be seen. Coefficients are our own minimax fits in relative error, made by iteratively reweighted least
+ * squares with 40 digits. SPDX-License-Identifier: MIT */
 #ifndef MU_KERNELS_CPU_SIMD_H
 #define MU_KERNELS_CPU_SIMD_H
 
@@ -13,52 +16,142 @@
 #include "base/philox.h"
 #include "kernels/cpu/cpu.h"
 
-/* exp(x) within 1.2 units in the last place on [-87.3, 88.3]; clamped outside: 1.2e-38 below, 2.3e38 above.
+#define MU_LANES 16
+
+typedef float mu_simd __attribute__((vector_size(64)));
+typedef uint32_t mu_simd_bits __attribute__((vector_size(64)));
+typedef double mu_simd_double __attribute__((vector_size(64))); /* eight */
+typedef float mu_simd_memory __attribute__((vector_size(64), aligned(4), may_alias)); /* where floats happen to lie */
+
+MU_CPU_INLINE mu_simd mu_simd_all(float x)
+{
+	return (mu_simd){0} + x;
+}
+
+MU_CPU_INLINE mu_simd mu_simd_load(const float *p)
+{
+	return *(const mu_simd_memory *)p;
+}
+
+MU_CPU_INLINE void mu_simd_store(float *p, mu_simd x)
+{
+	*(mu_simd_memory *)p = x;
+}
+
+/* The first n floats, `fill` behind them. For the ends of rows: n >= MU_LANES takes the short way. */
+MU_CPU_INLINE mu_simd mu_simd_load_filled(const float *p, size_t n, float fill)
+{
+	if (n >= MU_LANES)
+		return mu_simd_load(p);
+	float edge[MU_LANES];
+	for (size_t i = 0; i < MU_LANES; i++)
+		edge[i] = i < n ? p[i] : fill;
+	return mu_simd_load(edge);
+}
+
+MU_CPU_INLINE mu_simd mu_simd_load_up_to(const float *p, size_t n)
+{
+	return mu_simd_load_filled(p, n, 0);
+}
+
+MU_CPU_INLINE void mu_simd_store_up_to(float *p, size_t n, mu_simd x)
+{
+	if (n >= MU_LANES) {
+		mu_simd_store(p, x);
+		return;
+	}
+	float edge[MU_LANES];
+	mu_simd_store(edge, x);
+	memcpy(p, edge, n * sizeof *p);
+}
+
+MU_CPU_INLINE float mu_simd_sum(mu_simd x)
+{
+	float lane[MU_LANES];
+	mu_simd_store(lane, x);
+	for (int half = MU_LANES / 2; half > 0; half /= 2)
+		for (int i = 0; i < half; i++)
+			lane[i] += lane[i + half];
+	return lane[0];
+}
+
+/* where ? a : b; where holds all ones or zeros per lane, as comparisons give them. */
+MU_CPU_INLINE mu_simd mu_simd_select(mu_simd_bits where, mu_simd a, mu_simd b)
+{
+	return (mu_simd)((where & (mu_simd_bits)a) | (~where & (mu_simd_bits)b));
+}
+
+/* x with NaN kept, limited from above or below. */
+MU_CPU_INLINE mu_simd mu_simd_at_most(mu_simd x, mu_simd limit)
+{
+	return mu_simd_select((mu_simd_bits)(x > limit), limit, x);
+}
+
+MU_CPU_INLINE mu_simd mu_simd_at_least(mu_simd x, mu_simd limit)
+{
+	return mu_simd_select((mu_simd_bits)(x < limit), limit, x);
+}
+
+/* The largest of n floats as comparisons find it, -inf if there is none: a NaN never wins. */
+MU_CPU_INLINE float mu_simd_largest(const float *p, size_t n)
+{
+	mu_simd most = mu_simd_all(-__builtin_inff());
+	size_t i = 0;
+	for (; i + MU_LANES <= n; i += MU_LANES) {
+		const mu_simd x = mu_simd_load(p + i);
+		most = mu_simd_select((mu_simd_bits)(x > most), x, most);
+	}
+	float lane[MU_LANES];
+	mu_simd_store(lane, most);
+	for (int half = MU_LANES / 2; half > 0; half /= 2)
+		for (int j = 0; j < half; j++)
+			lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
+	for (; i < n; i++)
+		lane[0] = p[i] > lane[0] ? p[i] : lane[0];
+	return lane[0];
+}
+
+/* exp(x) for x in [-87.3, 88.3], within 1.2 units in the last place.
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2; n by adding 1.5 * 2^23, whose low bits are then n itself; ln 2 in two parts so
  * that r is exact; degree 6, 3e-9. */
-MU_CPU_INLINE float mu_simd_exp(float x)
+MU_CPU_INLINE mu_simd mu_simd_exp_inside(mu_simd x)
 {
-	const float shift = 12582912.0f, log2_e = 1.44269504089f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-	x = x < -87.3f ? -87.3f : x;
-	x = x > 88.3f ? 88.3f : x;
-	const float shifted = x * log2_e + shift;
-	const float n = shifted - shift;
-	const float r = (x - n * ln2_high) - n * ln2_low;
-	float p = 0.001381460452f;
-	p = p * r + 0.0083687106561f;
+	const float shift = 12582912.0f;
+	const mu_simd shifted = x * 1.44269504089f + shift;
+	const mu_simd n = shifted - shift;
+	const mu_simd r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+	mu_simd p = r * 0.001381460452f + 0.0083687106561f;
 	p = p * r + 0.041668387544f;
 	p = p * r + 0.16666520681f;
 	p = p * r + 0.49999993451f;
-	p = p * r * r + r + 1;
-	uint32_t bits;
-	memcpy(&bits, &shifted, sizeof bits);
-	bits = (bits + 127) << 23;
-	float scale;
-	memcpy(&scale, &bits, sizeof scale);
-	return p * scale;
+	p = p * (r * r) + r + 1.0f;
+	return p * (mu_simd)(((mu_simd_bits)shifted + 127) << 23);
 }
 
-/* The two halves of the erf GELU, of t = |x| clamped to 14 where both are 0 in float:
+/* exp(x) for any x; 1.2e-38 below the range, 2.3e38 above. */
+MU_CPU_INLINE mu_simd mu_simd_exp(mu_simd x)
+{
+	return mu_simd_exp_inside(mu_simd_at_most(mu_simd_at_least(x, mu_simd_all(-87.3f)), mu_simd_all(88.3f)));
+}
+
+/* The two halves of the erf GELU, of t = |x| limited to 13, where both are 1e-37:
  *     tail = 1 - Phi(t) = bell * R(t),  bell = exp(-t^2 / 2)
  * R is smooth, so a quotient of degrees 4 and 5 holds it within 5e-9 everywhere and the left tail keeps its digits,
  * which 1 + erf would lose. All coefficients are positive: nothing cancels. */
 typedef struct mu_simd_normal {
-	float t, bell, tail;
+	mu_simd t, bell, tail;
 } mu_simd_normal;
 
-MU_CPU_INLINE mu_simd_normal mu_simd_normal_tail(float x)
+MU_CPU_INLINE mu_simd_normal mu_simd_normal_tail(mu_simd x)
 {
-	float t = x < 0 ? -x : x;
-	t = t > 14.0f ? 14.0f : t;
-	const float bell = mu_simd_exp(-0.5f * t * t);
-	float p = 0.0039945997783f;
-	p = p * t + 0.039810940802f;
+	const mu_simd t = mu_simd_at_most((mu_simd)((mu_simd_bits)x & 0x7fffffffu), mu_simd_all(13.0f));
+	const mu_simd bell = mu_simd_exp_inside(t * t * -0.5f);
+	mu_simd p = t * 0.0039945997783f + 0.039810940802f;
 	p = p * t + 0.18079114162f;
 	p = p * t + 0.43498697856f;
 	p = p * t + 0.50000000232f;
-	float q = 0.010012826751f;
-	q = q * t + 0.099798874562f;
+	mu_simd q = t * 0.010012826751f + 0.099798874562f;
 	q = q * t + 0.46301939549f;
 	q = q * t + 1.1923371615f;
 	q = q * t + 1.6678588575f;
@@ -66,58 +159,95 @@ MU_CPU_INLINE mu_simd_normal mu_simd_normal_tail(float x)
 	return (mu_simd_normal){t, bell, bell * p / q};
 }
 
-MU_CPU_INLINE float mu_simd_gelu_erf(float x)
+MU_CPU_INLINE mu_simd mu_simd_gelu_erf(mu_simd x)
 {
 	const mu_simd_normal normal = mu_simd_normal_tail(x);
-	return (x > 0 ? x : 0) - normal.t * normal.tail;
+	return mu_simd_at_least(x, mu_simd_all(0)) - normal.t * normal.tail;
 }
 
 /* Phi(x) + x phi(x) */
-MU_CPU_INLINE float mu_simd_gelu_erf_slope(float x)
+MU_CPU_INLINE mu_simd mu_simd_gelu_erf_slope(mu_simd x)
 {
 	const mu_simd_normal normal = mu_simd_normal_tail(x);
-	const float density = x * 0.39894228040f * normal.bell;
-	return (x > 0 ? 1 - normal.tail : normal.tail) + density;
+	const mu_simd share = mu_simd_select((mu_simd_bits)(x > 0.0f), 1.0f - normal.tail, normal.tail);
+	return share + x * 0.39894228040f * normal.bell;
 }
 
 /* 0.5 x (1 + tanh u) = x / (1 + exp(-2u)): no cancellation either. */
-MU_CPU_INLINE float mu_simd_gelu_tanh(float x)
+MU_CPU_INLINE mu_simd mu_simd_gelu_tanh(mu_simd x)
 {
-	const float u = 0.79788456080f * (x + 0.044715f * x * x * x);
-	return x / (1 + mu_simd_exp(-2 * u));
+	const mu_simd u = (x + x * x * x * 0.044715f) * 0.79788456080f;
+	return x / (mu_simd_exp(u * -2.0f) + 1.0f);
 }
 
-MU_CPU_INLINE float mu_simd_gelu_tanh_slope(float x)
+MU_CPU_INLINE mu_simd mu_simd_gelu_tanh_slope(mu_simd x)
 {
-	const float u = 0.79788456080f * (x + 0.044715f * x * x * x);
-	const float slope_of_u = 0.79788456080f * (1 + 3 * 0.044715f * x * x);
-	const float e = mu_simd_exp(-2 * u);
-	const float share = 1 / (1 + e);
-	return share + 2 * x * slope_of_u * share * (e * share);
+	const mu_simd u = (x + x * x * x * 0.044715f) * 0.79788456080f;
+	const mu_simd slope_of_u = (x * x * (3 * 0.044715f) + 1.0f) * 0.79788456080f;
+	const mu_simd e = mu_simd_exp(u * -2.0f);
+	const mu_simd share = 1.0f / (e + 1.0f);
+	return share + x * 2.0f * slope_of_u * share * (e * share);
 }
 
-/* Elements per call of mu_simd_keep: a multiple of 64, so that the counter blocks fill whole vectors. */
-#define MU_SIMD_KEEP 256
-
-/* keep[i] = scale if element first + i of the stream is kept, else 0, for i in [0, n). n <= MU_SIMD_KEEP.
- * Philox makes four elements per counter, so the blocks that cover the range are made whole. */
-MU_CPU_INLINE void mu_simd_keep(const mu_dropout_rule *rule, uint64_t stream, uint64_t first, size_t n, float *keep)
+/* High 32 bits of a 32 x 32 bit product in each lane. Even and odd lanes are the two halves of 64-bit lanes. */
+MU_CPU_INLINE mu_simd_bits mu_simd_multiply_high(mu_simd_bits x, uint32_t factor)
 {
-	float lanes[MU_SIMD_KEEP + 8];
-	const uint64_t first_block = first / 4;
-	const size_t skip = (size_t)(first % 4), blocks = (skip + n + 3) / 4;
-	const mu_random_key key = rule->key;
-	const uint32_t threshold = rule->threshold;
-	const float scale = rule->scale;
-#pragma omp simd
-	for (size_t i = 0; i < blocks; i++) {
-		const mu_philox_block block = mu_philox(key, stream, first_block + i);
-		lanes[4 * i + 0] = block.lane[0] >= threshold ? scale : 0;
-		lanes[4 * i + 1] = block.lane[1] >= threshold ? scale : 0;
-		lanes[4 * i + 2] = block.lane[2] >= threshold ? scale : 0;
-		lanes[4 * i + 3] = block.lane[3] >= threshold ? scale : 0;
+	typedef uint64_t wide __attribute__((vector_size(64)));
+	const wide low = ((wide)x & 0xffffffffu) * factor, high = ((wide)x >> 32) * factor;
+	return (mu_simd_bits)((low >> 32) | (high & 0xffffffff00000000u));
+}
+
+/* Room for the factors of n elements. */
+#define MU_SIMD_KEEP_SPACE(n) ((n) + 68)
+
+/* Factors of elements [first, first + n) of a stream: scale if kept, else 0. Fills `space` with whole turns of 16 Philox
+ * counters (64 elements) side by side in lanes, and returns where in it the factor of `first` lies. The same numbers
+ * as mu_random_u32, which see. */
+MU_CPU_INLINE const float *mu_simd_keep(const mu_dropout_rule *rule, uint64_t stream, uint64_t first, size_t n,
+                                        float *space)
+{
+	const size_t skip = (size_t)(first % 4);
+	const mu_simd_bits scale = (mu_simd_bits)mu_simd_all(rule->scale),
+	                   lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	for (size_t done = 0; done < skip + n; done += 4 * MU_LANES) {
+		const uint64_t block = first / 4 + done / 4;
+		mu_simd_bits c0 = lane + (uint32_t)block;
+		/* Lanes whose low word ran over carry one into the high word. */
+		mu_simd_bits c1 = (uint32_t)(block >> 32) - (mu_simd_bits)(c0 < (uint32_t)block);
+		mu_simd_bits c2 = (mu_simd_bits){0} + (uint32_t)stream,
+		             c3 = (mu_simd_bits){0} + (uint32_t)(stream >> 32);
+		uint32_t k0 = rule->key.seed, k1 = rule->key.purpose;
+		for (int round = 0; round < 10; round++) {
+			const mu_simd_bits n0 = mu_simd_multiply_high(c2, 0xCD9E8D57u) ^ c1 ^ k0;
+			const mu_simd_bits n2 = mu_simd_multiply_high(c0, 0xD2511F53u) ^ c3 ^ k1;
+			c1 = c2 * 0xCD9E8D57u;
+			c3 = c0 * 0xD2511F53u;
+			c0 = n0;
+			c2 = n2;
+			k0 += 0x9E3779B9u;
+			k1 += 0xBB67AE85u;
+		}
+		c0 = (mu_simd_bits)(c0 >= rule->threshold) & scale;
+		c1 = (mu_simd_bits)(c1 >= rule->threshold) & scale;
+		c2 = (mu_simd_bits)(c2 >= rule->threshold) & scale;
+		c3 = (mu_simd_bits)(c3 >= rule->threshold) & scale;
+		/* From four words of sixteen counters to sixteen counters of four words: pairs, then pairs of pairs. */
+#define MU_PAIRS(a, b, h)                                                                                           \
+	__builtin_shufflevector(a, b, h, h + 16, h + 1, h + 17, h + 2, h + 18, h + 3, h + 19, h + 4, h + 20, h + 5, \
+	                        h + 21, h + 6, h + 22, h + 7, h + 23)
+#define MU_FOURS(a, b, h)                                                                                           \
+	__builtin_shufflevector(a, b, h, h + 1, h + 16, h + 17, h + 2, h + 3, h + 18, h + 19, h + 4, h + 5, h + 20, \
+	                        h + 21, h + 6, h + 7, h + 22, h + 23)
+		const mu_simd_bits low01 = MU_PAIRS(c0, c1, 0), high01 = MU_PAIRS(c0, c1, 8);
+		const mu_simd_bits low23 = MU_PAIRS(c2, c3, 0), high23 = MU_PAIRS(c2, c3, 8);
+		mu_simd_store(space + done, (mu_simd)MU_FOURS(low01, low23, 0));
+		mu_simd_store(space + done + MU_LANES, (mu_simd)MU_FOURS(low01, low23, 8));
+		mu_simd_store(space + done + 2 * MU_LANES, (mu_simd)MU_FOURS(high01, high23, 0));
+		mu_simd_store(space + done + 3 * MU_LANES, (mu_simd)MU_FOURS(high01, high23, 8));
+#undef MU_PAIRS
+#undef MU_FOURS
 	}
-	memcpy(keep, lanes + skip, n * sizeof *keep);
+	return space + skip;
 }
 
 #endif
