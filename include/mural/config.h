@@ -97,6 +97,7 @@ typedef struct mural_run_config {
 	char run_dir[1024]; /* where the run's folder is written; "" = runs/<time> */
 	uint32_t epochs; /* default 1 */
 	uint64_t max_steps; /* 0 = no limit */
+	uint32_t eval_every; /* epochs between evaluations on the test set; 0 = only at the end; default 1 */
 	uint32_t seed;
 	uint64_t steps_per_print; /* 0 = never, DeepSpeed's default with a file */
 	bool wall_clock_breakdown;
@@ -126,6 +127,7 @@ typedef struct mural_config_sources {
 	int argc; /* options only: no program name, no command */
 	const char *const *argv;
 	int ranks; /* data-parallel world, >= 1 */
+	bool evaluation; /* nothing is trained: the batch triangle is not checked, micro_batch is the file's or 64 */
 } mural_config_sources;
 
 typedef struct mural_config_report mural_config_report; /* origins, warnings, the values as text */
