@@ -106,7 +106,7 @@ compiles() {
 	local language=$1 header=$2 output
 	shift 2
 	output=$(printf '#include "%s"\n' "$header" |
-		"$@" -fsyntax-only -Wall -Wextra -Werror -Wno-unknown-pragmas -I include -I src -x "$language" - 2>&1) ||
+		"$@" -fsyntax-only -Wall -Wextra -Werror -Wno-unknown-pragmas -Wno-psabi -I include -I src -x "$language" - 2>&1) ||
 		complain "$header does not compile alone in $language:"$'\n'"$output"
 }
 
