@@ -22,11 +22,12 @@ typedef enum mural_data_format {
 } mural_data_format;
 
 typedef struct mural_data_config {
-	char path[1024]; /* folder or "fashion-mnist" (Debian's package) or "synthetic" */
+	char path[1024]; /* folder or "fashion-mnist" (Debian's package) or "synthetic"; ./synthetic is a folder */
 	mural_data_format format;
 	uint64_t synthetic_images; /* for synthetic training sets; the test set has a quarter of it */
 	double fraction; /* (0, 1]: the first ceil(fraction * n) of a shuffled training set; weak scaling uses it. default 1 */
-	bool normalise_given; /* false: mean and std are the data set's own, or 0.5 */
+	/* false: mean and std of the whole training set, also for test images and whatever the fraction; 0.5 for synthetic */
+	bool normalise_given;
 	float mean[MURAL_MAX_CHANNELS], std[MURAL_MAX_CHANNELS]; /* of pixels in [0, 1] */
 	unsigned crop_padding; /* pixels of zero padding for a random crop of the same size; 0 = none */
 	double flip; /* probability of a horizontal flip, [0, 1] */

@@ -4,9 +4,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/philox.h"
 #include "data/augment.h"
 #include "data/loader.h"
@@ -344,12 +346,19 @@ static void all_batches_held(void **state)
 	}
 }
 
-/* A format whose images from the 18th on cannot be read. */
+/* A format whose images from the 18th on cannot be read; with `later_first`, that one fails only after another did. */
+static atomic_uint failed_reads;
+static bool later_first;
+
 static mural_status broken_read(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label,
                                 mural_error *err)
 {
-	if (index >= 18)
+	while (index == 18 && later_first && atomic_load(&failed_reads) == 0)
+		mu_sleep(1e-4);
+	if (index >= 18) {
+		atomic_fetch_add(&failed_reads, 1);
 		return mu_fail(err, MURAL_DATA, "made-up.bin:7", "image %d is damaged", (int)index);
+	}
 	memset(pixels, 1, data->facts.height * data->facts.width);
 	*label = 1;
 	return MURAL_OK;
@@ -360,6 +369,8 @@ static void failures_come_in_turn(void **state)
 	(void)state;
 	for (unsigned threads = 0; threads <= 3; threads++) {
 		fixture *f = fixture_create(60, 4, 1);
+		failed_reads = 0;
+		later_first = threads > 1;
 		const mu_format *good = f->data->format;
 		mu_format broken = *good;
 		broken.read = broken_read;
@@ -379,6 +390,7 @@ static void failures_come_in_turn(void **state)
 			assert_string_equal(err.context, "while loading image 18 of synthetic for epoch 0, step 4\n");
 		}
 		mu_loader_free(loader);
+		assert_in_range(failed_reads, 1, threads ? threads : 1); /* nobody starts another batch */
 		f->data->format = good;
 		fixture_free(f);
 	}

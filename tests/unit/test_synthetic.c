@@ -122,7 +122,7 @@ static void fraction_is_a_prefix(void **state)
 {
 	(void)state;
 	mural_data_config config = test_data_config("synthetic");
-	mural_data *half, *most, *test;
+	mural_data *half, *most, *test, *whole = open_set(MURAL_SPLIT_TRAIN, 100, 1, 7);
 	config.fraction = 0.501;
 	assert_int_equal(mural_data_open(&half, &config, MURAL_SPLIT_TRAIN, 7, 1, SIDE, SIDE, 10, NULL), MURAL_OK);
 	assert_int_equal(mural_data_open(&test, &config, MURAL_SPLIT_TEST, 7, 1, SIDE, SIDE, 10, NULL), MURAL_OK);
@@ -136,9 +136,13 @@ static void fraction_is_a_prefix(void **state)
 	for (uint64_t i = 0; i < 51; i++) {
 		assert_int_equal(read_image(half, i, a), read_image(most, i, b));
 		assert_memory_equal(a, b, PIXELS);
+		assert_true(half->selection[i] < 100);
+		read_image(whole, half->selection[i], b);
+		assert_memory_equal(a, b, PIXELS);
 		in_order += half->selection[i] == i;
 	}
 	assert_true(in_order < 5);
+	mural_data_free(whole);
 	mural_data_free(half);
 	mural_data_free(most);
 	mural_data_free(test);
