@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the golden values of test_sampler.c, test_augment.c and test_synthetic.c under tests/unit, from the definitions alone.
+"""Prints the golden values of test_sampler.c, test_augment.c and test_synthetic.c (tests/unit) from the definitions.
 
 A second, independent statement of Philox4x32-10 and of what the data floor draws with it. Needs only Python.
 SPDX-License-Identifier: MIT
@@ -52,7 +52,8 @@ def synthetic_image(seed, index, channels, side, classes):
     """A training image as a list of bytes: an 8 x 8 pattern per class and channel, moved, dimmed and under noise."""
     label = index % classes
     draw = lambda e, low, high: low + below(seed, SYNTHETIC, index, e, high - low + 1, layer=1)
-    dx, dy, contrast, brightness, noise = draw(0, -256, 256), draw(1, -256, 256), draw(2, 128, 256), draw(3, -32, 32), draw(4, 24, 96)
+    dx, dy = draw(0, -256, 256), draw(1, -256, 256)
+    contrast, brightness, noise = draw(2, 128, 256), draw(3, -32, 32), draw(4, 24, 96)
     pixels = []
     for c in range(channels):
         grid = [philox(seed, SYNTHETIC, label, c * 64 + i) >> 24 for i in range(64)]
