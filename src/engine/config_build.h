@@ -5,7 +5,8 @@
  *     config_file.c      tree to items per row; unknown, misplaced, duplicate, old keys; types and ranges
  *     config_resolve.c   default < preset < file < argument, into mu_config_values; fields that follow from others
  *     config_batch.c     the batch triangle
- *     config_check.c     what does not go together, what this build cannot do
+ *     config_check.c     what does not go together
+ *     config_support.c   what Mural does not have
  *     config_report.c    warnings, origins
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_CONFIG_BUILD_H
@@ -95,14 +96,24 @@ bool mu_config_from_node(mu_config_items *items, size_t row, const mu_hjson_valu
                          mu_config_verdict *verdict);
 /* An argument, or a default. Lists are separated by commas. The text must outlive the items. */
 bool mu_config_from_text(mu_config_items *items, size_t row, const char *text);
-/* "a whole number above 0". */
-const char *mu_config_expected(size_t row, char text[MU_CONFIG_WORDS]);
-/* What the file has, as written: `False`, the string "1e-4", an object. */
-const char *mu_config_found(const mu_hjson_value *node, char text[MU_CONFIG_WORDS]);
 void mu_config_store(mu_config_values *values, size_t row, const mu_config_items *items);
 bool mu_config_same(size_t row, const mu_config_items *a, const mu_config_items *b);
 /* Does the value have a place in mu_config_values? */
 bool mu_config_stored(size_t row);
+
+/* config_words.c */
+/* "a whole number above 0". */
+const char *mu_config_expected(size_t row, char text[MU_CONFIG_WORDS]);
+/* What the file has, as written: `False`, the string "1e-4", an object. */
+const char *mu_config_found(const mu_hjson_value *node, char text[MU_CONFIG_WORDS]);
+/* What may help with a value that does not fit, to follow it: "; drop the quotes". */
+const char *mu_config_hint(const mu_config_row *row, const mu_hjson_value *node);
+/* Splits "[0, 1)" into its bounds; above and below: the bound itself is outside. */
+void mu_config_range(const char *range, double *low, bool *above, double *high, bool *below);
+/* How many items a list may hold. */
+size_t mu_config_room(const mu_config_row *row);
+/* A bare text where a string is wanted is fine unless it took along the comma or brace that was meant to end it. */
+bool mu_config_bare_is_whole(const mu_hjson_value *node);
 
 /* config_print.c: a value as JSON on one line. */
 void mu_config_write_value(FILE *out, const mu_config_values *values, size_t row);
@@ -119,6 +130,9 @@ int mu_config_option_bytes(const char *option);
 mural_status mu_config_read_file(mu_config_build *build);
 /* The text of a value given in the file, or NULL. */
 const mu_hjson_value *mu_config_peek(const mu_config_build *build, const char *block, const char *name);
+
+/* config_support.c */
+void mu_config_warn_unsupported(mu_config_build *build);
 /* Is this block in use: not disabled, and not all defaults? */
 bool mu_config_active(const mu_config_build *build, size_t row);
 /* The row's value in the file is not its default. */

@@ -1,4 +1,4 @@
-/* Values that do not go together, and values that this build cannot run yet. SPDX-License-Identifier: MIT */
+/* Values that do not go together. SPDX-License-Identifier: MIT */
 #include "engine/config_build.h"
 
 #include <stdio.h>
@@ -141,50 +141,4 @@ mural_status mu_config_check(mu_config_build *b)
 	MU_TRY(check_schedule(b));
 	MU_TRY(check_normalisation(b));
 	return check_model(b);
-}
-
-static mural_status not_supported(const mural_config_report *report, const char *key, const char *value,
-                                  const char *instead, mural_error *err)
-{
-	return mu_fail(err, MURAL_USAGE, report ? mural_config_origin(report, key) : NULL, "%s %s is not supported%s",
-	               key, value, instead);
-}
-
-/* Rows without a field that change the result. */
-static mural_status check_refused(const mural_config_report *report, mural_error *err)
-{
-	for (size_t i = 0; report && i < mu_config_row_count; i++)
-		if (report->refused[i]) {
-			char value[64];
-			snprintf(value, sizeof value, "%.60s", report->value[i] ? report->value[i] : "");
-			return not_supported(report, mu_config_rows[i].key, value,
-			                     ", and it would change the result: remove it", err);
-		}
-	return MURAL_OK;
-}
-
-mural_status mural_config_check_supported(const mural_config *config, const mural_config_report *report,
-                                          mural_error *err)
-{
-	static const char *const devices[] = {"none", "cpu", "nvme"};
-	const mural_engine_config *e = &config->engine;
-	char value[40];
-	if (e->precision == MURAL_FP16)
-		return not_supported(report, "fp16.enabled", "true", " yet: this build trains in fp32", err);
-	if (e->precision == MURAL_BF16)
-		return not_supported(report, "bf16.enabled", "true", " yet: this build trains in fp32", err);
-	if (config->optimizer.kind == MURAL_OPTIMIZER_OTHER) {
-		snprintf(value, sizeof value, "\"%s\"", config->optimizer.name);
-		return not_supported(report, "optimizer.type", value, " yet: this build has Adam and AdamW", err);
-	}
-	snprintf(value, sizeof value, "%d", e->zero_stage);
-	if (e->zero_stage > 0)
-		return not_supported(report, "zero_optimization.stage", value, " yet: this build has stage 0", err);
-	if (e->offload_optimizer != MURAL_OFFLOAD_NONE)
-		return not_supported(report, "zero_optimization.offload_optimizer.device",
-		                     devices[e->offload_optimizer], " yet", err);
-	if (e->offload_param != MURAL_OFFLOAD_NONE)
-		return not_supported(report, "zero_optimization.offload_param.device", devices[e->offload_param],
-		                     " yet", err);
-	return check_refused(report, err);
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/files.h"
 #include "base/nearest.h"
@@ -72,9 +71,9 @@ static bool is_automatic(size_t row, const mu_hjson_value *v)
 	mu_config_verdict verdict;
 	const mu_config_row *r = &mu_config_rows[row];
 	if (v->kind != MU_HJSON_STRING || !v->quoted || strcmp(v->text, "auto") || r->type == MU_CONFIG_BLOCK ||
-	    r->type == MU_CONFIG_ANY)
+	    r->type == MU_CONFIG_ANY || (r->type == MU_CONFIG_TEXT && !strncmp(r->key, "mural.", 6)))
 		return false;
-	return !((r->type == MU_CONFIG_CHOICE || r->range) && mu_config_from_node(&own, row, v, true, &verdict));
+	return r->type != MU_CONFIG_CHOICE || !mu_config_from_node(&own, row, v, true, &verdict);
 }
 
 /* One spelling of a key only: alias and name, or old and new. */
@@ -257,63 +256,6 @@ static mural_status walk(mu_config_build *b, const mu_hjson_value *object, size_
 	return MURAL_OK;
 }
 
-/* Something enabled anywhere inside, or, where nothing says so, anything at all. */
-static bool any_active(const mu_hjson_value *v, bool *says)
-{
-	bool on = false;
-	if (v->key && !strcmp(v->key, "enabled")) {
-		*says = true;
-		on = (v->kind == MU_HJSON_BOOL && v->boolean) ||
-		     (v->kind == MU_HJSON_STRING && !strcasecmp(v->text, "true"));
-	}
-	for (const mu_hjson_value *child = v->first; child; child = child->next)
-		on |= any_active(child, says);
-	return on;
-}
-
-bool mu_config_differs(const mu_config_build *b, size_t row)
-{
-	const mu_config_row *r = &mu_config_rows[row];
-	const mu_hjson_value *node = b->given[row].node;
-	mu_config_items fallback;
-	bool says = false;
-	if (!node)
-		return false;
-	if (r->type == MU_CONFIG_BLOCK)
-		return mu_config_active(b, row);
-	if (r->type == MU_CONFIG_ANY) {
-		if (node->kind == MU_HJSON_OBJECT || node->kind == MU_HJSON_ARRAY)
-			return any_active(node, &says) || (!says && node->count > 0);
-		const char *text = node->kind == MU_HJSON_STRING ? node->text : node->raw;
-		size_t bytes = node->kind == MU_HJSON_STRING ? strlen(text) : node->raw_bytes;
-		return !r->fallback || strlen(r->fallback) != bytes || memcmp(text, r->fallback, bytes);
-	}
-	return !r->fallback || !mu_config_from_text(&fallback, row, r->fallback) ||
-	       !mu_config_same(row, &b->given[row].file, &fallback);
-}
-
-bool mu_config_active(const mu_config_build *b, size_t block)
-{
-	size_t enabled = mu_config_find_in(block, "enabled");
-	if (enabled != MU_CONFIG_NO_ROW)
-		return mu_config_differs(b, enabled);
-	for (size_t i = block + 1; i < mu_config_row_count; i++)
-		if (mu_config_block_of(i) == block && mu_config_differs(b, i))
-			return true;
-	return false;
-}
-
-static void warn_unsupported(mu_config_build *b)
-{
-	char found[MU_CONFIG_WORDS];
-	for (size_t i = 0; i < mu_config_row_count; i++)
-		if (mu_config_rows[i].support == MU_CONFIG_TUNES && mu_config_differs(b, i))
-			mu_config_warn(
-			        b, "W-UNSUPPORTED", b->given[i].node, MU_CONFIG_NO_ROW,
-			        "known to DeepSpeed, does nothing in Mural, ignored, got %s; the result is the same",
-			        mu_config_found(b->given[i].node, found));
-}
-
 /* The kinds decide which parameters there are, and may stand below them in the file. */
 static void find_kinds(mu_config_build *b)
 {
@@ -378,6 +320,6 @@ mural_status mu_config_read_file(mu_config_build *b)
 	find_kinds(b);
 	MU_TRY(walk(b, root, MU_CONFIG_NO_ROW));
 	MU_TRY(check_schedules(b));
-	warn_unsupported(b);
+	mu_config_warn_unsupported(b);
 	return MURAL_OK;
 }

@@ -13,38 +13,13 @@ bool mu_config_stored(size_t row)
 	return mu_config_rows[row].size > 0;
 }
 
-/* The bound at *text: digits or inf, with a sign; moves past it. */
-static double read_bound(const char **text)
-{
-	size_t bytes = strcspn(*text, ",])");
-	mu_hjson_number number;
-	double value;
-	if (mu_hjson_number_read(&number, *text, bytes))
-		value = number.value;
-	else
-		value = **text == '-' ? -INFINITY : INFINITY;
-	*text += bytes;
-	return value;
-}
-
-/* Splits "[0, 1)" into its bounds. */
-static void read_range(const char *range, double *low, bool *above, double *high, bool *below)
-{
-	*above = range[0] == '(';
-	range++;
-	*low = read_bound(&range);
-	range += strspn(range, ", ");
-	*high = read_bound(&range);
-	*below = *range == ')';
-}
-
 static bool in_range(const char *range, double value)
 {
 	if (!range)
 		return true;
 	double low, high;
 	bool above, below;
-	read_range(range, &low, &above, &high, &below);
+	mu_config_range(range, &low, &above, &high, &below);
 	return (above ? value > low : value >= low) && (below ? value < high : value <= high);
 }
 
@@ -88,13 +63,6 @@ static bool check_text(mu_config_items *items, const mu_config_row *row, mu_conf
 	return !row->range || find_choice(row->range, text, false) >= 0;
 }
 
-/* How many items a list may hold. */
-static size_t list_room(const mu_config_row *row)
-{
-	size_t one = row->type == MU_CONFIG_FLOATS ? sizeof(float) : sizeof(double);
-	return row->size / one;
-}
-
 static bool is_list(mu_config_type type)
 {
 	return type == MU_CONFIG_REALS || type == MU_CONFIG_FLOATS || type == MU_CONFIG_SIDES;
@@ -107,42 +75,7 @@ static bool check_count(mu_config_items *items, const mu_config_row *row)
 		items->item[1] = items->item[0];
 		items->n = 2;
 	}
-	return row->type == MU_CONFIG_FLOATS ? items->n > 0 : items->n == list_room(row);
-}
-
-/* A bare text where the caller wants a string: fine unless it took along what was meant to end it. */
-static bool bare_is_whole(const mu_hjson_value *node)
-{
-	return node->raw_bytes > 0 && !strchr(",]}", node->raw[node->raw_bytes - 1]);
-}
-
-static bool looks_like_placeholder(const char *text)
-{
-	if (strstr(text, "${") || strstr(text, "{{") || text[0] == '<')
-		return true;
-	size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-	return n > 2 && (text[n] == '\0' || text[n] == ',');
-}
-
-static const char *hint_for(const mu_config_row *row, const mu_hjson_value *node)
-{
-	if (node->kind != MU_HJSON_STRING)
-		return "";
-	mu_hjson_number number;
-	bool literal = !strncasecmp(node->text, "true", 4) || !strncasecmp(node->text, "false", 5);
-	if (node->quoted) {
-		bool is_number = mu_hjson_number_read(&number, node->text, strlen(node->text));
-		if (row->type == MU_CONFIG_BOOL ? literal : is_number)
-			return "; drop the quotes";
-	} else if (row->type == MU_CONFIG_BOOL && literal) {
-		return "; it must be lower case";
-	}
-	if (looks_like_placeholder(node->text))
-		return "; an unexpanded placeholder?";
-	if (node->quoted)
-		return "";
-	return bare_is_whole(node) ? "; text stands in quotes"
-	                           : "; text without quotes runs to the end of its line, put it in quotes";
+	return row->type == MU_CONFIG_FLOATS ? items->n > 0 : items->n == mu_config_room(row);
 }
 
 /* A quoted string or a number that stands for a boolean, in a typed block. */
@@ -193,7 +126,7 @@ static bool number_from_node(mu_config_items *items, const mu_config_row *row, c
 static bool text_from_node(mu_config_items *items, const mu_config_row *row, const mu_hjson_value *node,
                            mu_config_verdict *verdict)
 {
-	if (node->kind != MU_HJSON_STRING || (!node->quoted && !bare_is_whole(node)))
+	if (node->kind != MU_HJSON_STRING || (!node->quoted && !mu_config_bare_is_whole(node)))
 		return false;
 	items->n = 1;
 	items->item[0].text = node->text;
@@ -208,7 +141,7 @@ static bool list_from_node(mu_config_items *items, const mu_config_row *row, con
 		return row->type == MU_CONFIG_SIDES && number_from_node(items, row, node, typed, verdict) &&
 		       check_count(items, row);
 	for (const mu_hjson_value *v = node->first; v; v = v->next)
-		if (items->n >= list_room(row) || !number_from_node(items, row, v, false, verdict))
+		if (items->n >= mu_config_room(row) || !number_from_node(items, row, v, false, verdict))
 			return false;
 	return check_count(items, row);
 }
@@ -233,7 +166,7 @@ bool mu_config_from_node(mu_config_items *items, size_t index, const mu_hjson_va
 	case MU_CONFIG_SIDES: good = list_from_node(items, row, node, typed, verdict); break;
 	}
 	if (!good && !*verdict->hint)
-		verdict->hint = hint_for(row, node);
+		verdict->hint = mu_config_hint(row, node);
 	return good;
 }
 
@@ -243,7 +176,8 @@ static bool list_from_text(mu_config_items *items, const mu_config_row *row, con
 	for (;;) {
 		text += strspn(text, " ");
 		size_t bytes = strcspn(text, separators);
-		if (items->n >= list_room(row) || !mu_hjson_number_read(&items->item[items->n].number, text, bytes) ||
+		if (items->n >= mu_config_room(row) ||
+		    !mu_hjson_number_read(&items->item[items->n].number, text, bytes) ||
 		    !check_number(items, items->n, row))
 			return false;
 		items->n++;
@@ -271,91 +205,6 @@ bool mu_config_from_text(mu_config_items *items, size_t index, const char *text)
 		return items->item[0].boolean || !strcmp(text, "false");
 	}
 	return mu_hjson_number_read(&items->item[0].number, text, strlen(text)) && check_number(items, 0, row);
-}
-
-/* "above 0", "of 1 or more", "in [0, 1)" after "a number". */
-static void describe_range(const char *range, bool whole, char *text, size_t bytes)
-{
-	double low, high;
-	bool above, below;
-	text[0] = '\0';
-	if (!range)
-		return;
-	read_range(range, &low, &above, &high, &below);
-	if (isinf(low))
-		return;
-	if (!isinf(high))
-		snprintf(text, bytes, " in %s", range);
-	else if (above || (whole && low == 1))
-		snprintf(text, bytes, " above 0");
-	else
-		snprintf(text, bytes, " of %g or more", low);
-}
-
-/* "token or mean", "fp32, fp16 or bf16". */
-static void describe_choices(const char *choices, char *text, size_t bytes)
-{
-	size_t used = 0;
-	while (*choices && used < bytes) {
-		size_t n = strcspn(choices, "|");
-		bool last = choices[n] == '\0' || !strchr(choices + n + 1, '|');
-		int wrote = snprintf(text + used, bytes - used, "%.*s%s", (int)n, choices,
-		                     choices[n] == '\0' ? ""
-		                     : last             ? " or "
-		                                        : ", ");
-		used += wrote > 0 ? (size_t)wrote : 0;
-		choices += n + (choices[n] == '|');
-	}
-}
-
-const char *mu_config_expected(size_t index, char text[MU_CONFIG_WORDS])
-{
-	const mu_config_row *row = &mu_config_rows[index];
-	bool whole = row->type == MU_CONFIG_WHOLE || row->type == MU_CONFIG_SIDES || (row->flags & MU_CONFIG_INTEGER);
-	char range[96];
-	if (row->type == MU_CONFIG_CHOICE || (row->type == MU_CONFIG_TEXT && row->range)) {
-		describe_choices(row->range, text, MU_CONFIG_TEXT);
-		return text;
-	}
-	describe_range(row->range, whole, range, sizeof range);
-	switch (row->type) {
-	case MU_CONFIG_BLOCK: return strcpy(text, "an object such as { \"enabled\": true }");
-	case MU_CONFIG_BOOL: return strcpy(text, "true or false");
-	case MU_CONFIG_WHOLE: snprintf(text, MU_CONFIG_WORDS, "a whole number%s", range); break;
-	case MU_CONFIG_REAL: snprintf(text, MU_CONFIG_WORDS, "a %snumber%s", whole ? "whole " : "", range); break;
-	case MU_CONFIG_REALS: snprintf(text, MU_CONFIG_WORDS, "%zu numbers%s", list_room(row), range); break;
-	case MU_CONFIG_FLOATS: snprintf(text, MU_CONFIG_WORDS, "1 to %zu numbers%s", list_room(row), range); break;
-	case MU_CONFIG_SIDES: snprintf(text, MU_CONFIG_WORDS, "one or two whole numbers%s", range); break;
-	case MU_CONFIG_TEXT:
-		if (row->size > 0)
-			snprintf(text, MU_CONFIG_WORDS, "text in quotes, at most %zu bytes", row->size - 1);
-		else
-			strcpy(text, "text in quotes");
-		break;
-	case MU_CONFIG_CHOICE:
-	case MU_CONFIG_ANY: strcpy(text, "a value"); break;
-	}
-	return text;
-}
-
-const char *mu_config_found(const mu_hjson_value *node, char text[MU_CONFIG_WORDS])
-{
-	size_t bytes = node->raw_bytes;
-	if (node->kind == MU_HJSON_OBJECT)
-		return strcpy(text, "an object");
-	bool bare = node->kind == MU_HJSON_STRING && !node->quoted;
-	while (bare && bytes > 1 && strchr(", \t", node->raw[bytes - 1]))
-		bytes--;
-	bool cut = bytes > 60;
-	for (bytes = cut ? 60 : bytes; cut && bytes > 0 && ((unsigned char)node->raw[bytes] & 0xc0) == 0x80;)
-		bytes--;
-	snprintf(text, MU_CONFIG_WORDS, "%s%s%.*s%s%s",
-	         node->kind == MU_HJSON_STRING && node->quoted ? "the string " : "", bare ? "`" : "", (int)bytes,
-	         node->raw, cut ? "..." : "", bare ? "`" : "");
-	for (char *p = text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 127)
-			*p = ' ';
-	return text;
 }
 
 /* An integer into a field of 1, 4 or 8 bytes. */
