@@ -325,7 +325,7 @@ static int tell_death(const launch *l, const launch_death *death)
 		return code_of(death->code);
 	}
 	fprintf(stderr, " was killed by signal %d (%s)%s\n", death->signal, strsignal(death->signal),
-	        death->signal == SIGKILL ? ": by somebody, or by the system for want of memory (see dmesg)" : "");
+	        death->signal == SIGKILL ? ", by a person or by the system for want of memory (see dmesg)" : "");
 	return mural_exit_code(MURAL_FAILED);
 }
 

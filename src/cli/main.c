@@ -1,10 +1,44 @@
 /* mural: finds the command and runs it. SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <string.h>
 
+#include "command.h"
 #include "mural/info.h"
 
-int main(void)
+static const command commands[] = {
+        {"train", "train or fine-tune a Vision Transformer, on one rank or many", command_train},
+        {"eval", "accuracy of weights on a data set, every image once", command_eval},
+        {"info", "what this machine offers: processor, libraries, MPI, data sets", command_info},
+};
+#define COMMANDS (sizeof commands / sizeof *commands)
+
+static void help(FILE *out)
 {
-	printf("mural %s\n", mural_version());
-	return 0;
+	fprintf(out, "usage: mural COMMAND [OPTIONS]\n\ncommands:\n");
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+	fprintf(out, "\n`mural COMMAND --help` explains a command, `mural --version` tells the version.\n"
+	             "exit codes: 0 done, 1 failed while running, 2 wrong usage or configuration, 3 wrong data, 4 "
+	             "stopped on request\n");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		help(stderr);
+		return mural_exit_code(MURAL_USAGE);
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+		help(stdout);
+		return 0;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("mural %s\n", mural_version());
+		return 0;
+	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "mural: there is no command '%s'; `mural --help` lists them\n", argv[1]);
+	return mural_exit_code(MURAL_USAGE);
 }

@@ -115,7 +115,7 @@ const char *mu_config_expected(size_t index, char text[MU_CONFIG_WORDS])
 	bool whole = row->type == MU_CONFIG_WHOLE || row->type == MU_CONFIG_SIDES || (row->flags & MU_CONFIG_INTEGER);
 	char range[96];
 	if (row->type == MU_CONFIG_CHOICE || (row->type == MU_CONFIG_TEXT && row->range)) {
-		describe_choices(row->range, text, MU_CONFIG_TEXT);
+		describe_choices(row->range, text, MU_CONFIG_WORDS);
 		return text;
 	}
 	describe_range(row->range, whole, range, sizeof range);

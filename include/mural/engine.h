@@ -1,0 +1,108 @@
+/* The engine: one model on one rank, trained together with the other ranks.
+ *
+ *     mural_engine *engine;
+ *     mural_engine_create(&engine, &settings, &err);          all ranks; plans memory, then allocates it
+ *     mural_engine_train_begin(engine, &err);                 all ranks; starts the loader
+ *     mural_step_facts step;
+ *     while (mural_engine_step(engine, &step, &err) == MURAL_OK && !step.finished) { ... }
+ *     mural_engine_evaluate(engine, test, &facts, &err);      all ranks; every image once
+ *     mural_engine_free(engine);
+ *
+ * Calls marked "all ranks" block until every rank of the comm has made them. If one rank fails, every rank returns from
+ * the same call: the failed one with its own error, the others with MURAL_PEER and the lowest failed rank's message.
+ * For a whole run with its folder, files and progress see mural_train_run.
+ * SPDX-License-Identifier: MIT */
+#ifndef MURAL_ENGINE_H
+#define MURAL_ENGINE_H
+
+#include "mural/comm.h"
+#include "mural/config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mural_engine mural_engine;
+
+typedef struct mural_engine_settings {
+	const mural_config *config; /* copied */
+	const mural_config_report *report; /* for the origin of values in messages; may be NULL; borrowed */
+	mural_comm *comm; /* borrowed */
+	bool training; /* false: evaluation only, no gradients and no optimizer state */
+	/* Borrowed for the engine's life. train: required when training. test: what will be evaluated, so that its loader
+	 * is planned too; may be NULL. */
+	const mural_data *train, *test;
+} mural_engine_settings;
+
+/* Bytes that one rank plans, by what they are for. After a run each arena's high-water mark equals its plan. */
+typedef struct mural_memory_plan {
+	uint64_t parameters, gradients, optimizer; /* arena "model" */
+	uint64_t activations; /* arena "step" */
+	uint64_t scratch; /* arena "scratch" */
+	uint64_t loader; /* ring of micro-batches */
+	uint64_t total;
+} mural_memory_plan;
+
+/* What one optimizer step did, over all ranks where not said otherwise. */
+typedef struct mural_step_facts {
+	bool finished; /* no step was left; nothing else is filled */
+	bool epoch_ends; /* this was the last step of its epoch */
+	uint32_t epoch; /* from 0 */
+	uint64_t step; /* optimizer steps so far, this one included */
+	uint64_t images;
+	double loss, top1, top5; /* mean loss; fractions */
+	double learning_rate, gradient_norm; /* norm before clipping */
+	/* seconds on this rank */
+	double seconds, data_seconds, forward_seconds, backward_seconds, exposed_seconds, hidden_seconds,
+	        optimizer_seconds;
+} mural_step_facts;
+
+typedef struct mural_evaluation {
+	uint64_t images;
+	double loss, top1, top5;
+	double seconds;
+} mural_evaluation;
+
+/* All ranks: rank 0's configuration becomes everybody's. status: rank 0's outcome of resolving it; if that failed, all
+ * ranks fail here, with rank 0's message. */
+MURAL_API mural_status mural_config_share(mural_config *config, mural_comm *comm, mural_status status,
+                                          mural_error *err);
+
+/* All ranks. MURAL_OUT_OF_MEMORY names the largest micro-batch that would fit. On failure *engine is NULL. */
+MURAL_API mural_status mural_engine_create(mural_engine **engine, const mural_engine_settings *settings,
+                                           mural_error *err);
+MURAL_API void mural_engine_free(mural_engine *engine);
+
+/* What was planned, and what was used at most: equal, or the engine has a bug. */
+MURAL_API void mural_engine_memory(const mural_engine *engine, mural_memory_plan *planned, mural_memory_plan *used);
+
+/* All ranks: starts the loader. */
+MURAL_API mural_status mural_engine_train_begin(mural_engine *engine, mural_error *err);
+/* Steps per epoch and in the whole run, known after train_begin. */
+MURAL_API uint64_t mural_engine_steps_per_epoch(const mural_engine *engine);
+MURAL_API uint64_t mural_engine_total_steps(const mural_engine *engine);
+/* All ranks. After a failed step the engine can only be freed. */
+MURAL_API mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mural_error *err);
+/* This rank has failed outside the engine (a full disk, say) with `status`: the next mural_engine_step, which every rank
+ * still has to make, fails on all ranks. Pass it the mural_error that holds the words. MURAL_OK does nothing. */
+MURAL_API void mural_engine_leave(mural_engine *engine, mural_status status);
+/* All ranks. */
+MURAL_API mural_status mural_engine_evaluate(mural_engine *engine, const mural_data *data, mural_evaluation *facts,
+                                             mural_error *err);
+
+/* Weights as safetensors under torchvision's names. save: rank 0 writes, all ranks call. load: rank 0 reads and
+ * broadcasts; a missing, unexpected or wrongly shaped tensor is MURAL_DATA naming it. */
+MURAL_API mural_status mural_engine_save_weights(mural_engine *engine, const char *path, mural_error *err);
+MURAL_API mural_status mural_engine_load_weights(mural_engine *engine, const char *path, mural_error *err);
+
+/* Floating-point operations of one image, forward and backward. */
+MURAL_API double mural_engine_flops_per_image(const mural_engine *engine);
+MURAL_API uint64_t mural_engine_parameters(const mural_engine *engine);
+/* OpenMP threads per rank in force, and the operations table's name. */
+MURAL_API unsigned mural_engine_threads(const mural_engine *engine);
+MURAL_API const char *mural_engine_ops(const mural_engine *engine);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,46 @@
+/* A whole training run, and a whole evaluation: what `mural train` and `mural eval` do.
+ *
+ * A run writes one folder: config.json (resolved, readable by --config again), steps.csv, metrics.csv, weights.safetensors and
+ * result.json. Only rank 0 writes. Files appear under their final names only when complete.
+ * SPDX-License-Identifier: MIT */
+#ifndef MURAL_RUN_H
+#define MURAL_RUN_H
+
+#include "mural/engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mural_run_options {
+	FILE *progress; /* rank 0 writes here; NULL = silence; borrowed */
+	const char *result_path; /* a copy of result.json, or NULL */
+	bool overwrite; /* a folder that holds an earlier run may be reused: its files are replaced */
+} mural_run_options;
+
+typedef struct mural_train_result {
+	char run_dir[1024];
+	int ranks;
+	uint64_t steps, images;
+	double train_loss, train_accuracy; /* mean over the last epoch (or what was trained of it) */
+	double test_loss, test_accuracy, test_top5;
+	double seconds; /* wall time of training, evaluation not counted */
+	double evaluation_seconds;
+	double images_per_second; /* images / seconds */
+	uint64_t peak_memory_bytes; /* of the process, largest of all ranks */
+} mural_train_result;
+
+/* All ranks. result is filled on every rank. Ends with weights.safetensors and result.json written, or fails. */
+MURAL_API mural_status mural_train_run(const mural_config *config, const mural_config_report *report, mural_comm *comm,
+                                       const mural_run_options *options, mural_train_result *result, mural_error *err);
+
+/* All ranks. weights: a safetensors file. Writes options->result_path if given. */
+MURAL_API mural_status mural_evaluate_run(const mural_config *config, const mural_config_report *report,
+                                          mural_comm *comm, const char *weights, mural_split split,
+                                          const mural_run_options *options, mural_evaluation *evaluation,
+                                          mural_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

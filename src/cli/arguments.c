@@ -1,0 +1,127 @@
+/* Sorts a command line into the command's own options and configuration. SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT } option_kind;
+
+typedef enum option_for { FOR_BOTH, FOR_TRAIN, FOR_EVAL } option_for;
+
+typedef struct option_row {
+	const char *name, *value; /* value: as shown in help */
+	option_kind kind;
+	option_for command;
+	size_t offset; /* in run_arguments */
+	const char *help;
+} option_row;
+
+#define AT(field) offsetof(run_arguments, field)
+static const option_row rows[] = {
+        {"--config", "FILE", OPTION_TEXT, FOR_BOTH, AT(config_file), "a DeepSpeed-style configuration (HJSON)"},
+        {"--deepspeed_config", "FILE", OPTION_TEXT, FOR_BOTH, AT(config_file), "the same, by DeepSpeed's name"},
+        {"--ranks", "N", OPTION_COUNT, FOR_BOTH, AT(ranks), "start N ranks on this machine through mpirun (default 1)"},
+        {"--weights", "FILE", OPTION_TEXT, FOR_EVAL, AT(weights), "the safetensors file to evaluate"},
+        {"--split", "NAME", OPTION_TEXT, FOR_EVAL, AT(split), "test (default) or train"},
+        {"--result", "FILE", OPTION_TEXT, FOR_BOTH, AT(result), "write what was measured as JSON"},
+        {"--overwrite", NULL, OPTION_FLAG, FOR_TRAIN, AT(overwrite), "replace an earlier run in the same --run-dir"},
+        {"--show-config", NULL, OPTION_FLAG, FOR_BOTH, AT(show_config),
+         "print every value in force and where it came from, then stop"},
+        {"--help-config", NULL, OPTION_FLAG, FOR_BOTH, AT(help_config), "explain every configuration key"},
+        {"--quiet", NULL, OPTION_FLAG, FOR_BOTH, AT(quiet), "no progress, only warnings, errors and the last line"},
+        {"--help", NULL, OPTION_FLAG, FOR_BOTH, AT(help), "this text"},
+};
+#define ROWS (sizeof rows / sizeof *rows)
+
+static bool belongs(const option_row *row, bool evaluation)
+{
+	return row->command == FOR_BOTH || (row->command == FOR_EVAL) == evaluation;
+}
+
+/* The row that `argument` names, as "--name" or "--name=value"; *value is then behind the sign, else NULL. */
+static const option_row *find_row(const char *argument, bool evaluation, const char **value)
+{
+	for (size_t i = 0; i < ROWS; i++) {
+		size_t length = strlen(rows[i].name);
+		if (!belongs(&rows[i], evaluation) || strncmp(argument, rows[i].name, length) != 0)
+			continue;
+		if (argument[length] != '\0' && argument[length] != '=')
+			continue;
+		*value = argument[length] == '=' ? argument + length + 1 : NULL;
+		return &rows[i];
+	}
+	return NULL;
+}
+
+static mural_status usage(mural_error *err, const char *option, const char *expected, const char *found)
+{
+	err->status = MURAL_USAGE;
+	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s", option, expected, found);
+	return MURAL_USAGE;
+}
+
+static mural_status parse_count(const char *option, const char *text, int *count, mural_error *err)
+{
+	char *end;
+	errno = 0;
+	long value = strtol(text, &end, 10);
+	if (errno != 0 || end == text || *end != '\0' || value < 1 || value > 1 << 20)
+		return usage(err, option, "a whole number from 1 to 1048576", text[0] ? text : "nothing");
+	*count = (int)value;
+	return MURAL_OK;
+}
+
+static mural_status take(run_arguments *arguments, const option_row *row, const char *value, mural_error *err)
+{
+	void *field = (char *)arguments + row->offset;
+	if (row->kind == OPTION_FLAG) {
+		if (value)
+			return usage(err, row->name, "no value", value);
+		*(bool *)field = true;
+		return MURAL_OK;
+	}
+	if (!value || value[0] == '\0')
+		return usage(err, row->name, row->value, "nothing");
+	if (row->kind == OPTION_COUNT)
+		return parse_count(row->name, value, field, err);
+	*(const char **)field = value;
+	return MURAL_OK;
+}
+
+mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv, bool evaluation, mural_error *err)
+{
+	*arguments = (run_arguments){0};
+	arguments->argv = calloc((size_t)argc + 1, sizeof *arguments->argv);
+	if (!arguments->argv) {
+		err->status = MURAL_OUT_OF_MEMORY;
+		snprintf(err->message, sizeof err->message, "no memory for %d arguments", argc);
+		return err->status;
+	}
+	for (int i = 1; i < argc; i++) {
+		const char *value;
+		const option_row *row = find_row(argv[i], evaluation, &value);
+		if (!row) {
+			arguments->argv[arguments->argc++] = argv[i];
+			continue;
+		}
+		if (row->kind != OPTION_FLAG && !value && i + 1 < argc)
+			value = argv[++i];
+		mural_status status = take(arguments, row, value, err);
+		if (status != MURAL_OK)
+			return status;
+	}
+	return MURAL_OK;
+}
+
+void run_arguments_help(FILE *out, bool evaluation)
+{
+	for (size_t i = 0; i < ROWS; i++) {
+		if (!belongs(&rows[i], evaluation))
+			continue;
+		char left[64];
+		snprintf(left, sizeof left, "%s%s%s", rows[i].name, rows[i].value ? " " : "",
+		         rows[i].value ? rows[i].value : "");
+		fprintf(out, "  %-26s %s\n", left, rows[i].help);
+	}
+}

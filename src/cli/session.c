@@ -1,0 +1,135 @@
+/* Launch, configuration, failure. SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <stdlib.h>
+
+#include "launch.h"
+#include "mural/engine.h"
+
+static int fail_alone(session *s)
+{
+	mural_report_failure(&s->err, 0, 1);
+	free(s->arguments.argv);
+	return mural_exit_code(s->err.status);
+}
+
+static mural_status resolve(session *s, int ranks, bool evaluation)
+{
+	const mural_config_sources sources = {
+	        .file = s->arguments.config_file,
+	        .argc = s->arguments.argc,
+	        .argv = s->arguments.argv,
+	        .ranks = ranks,
+	        .evaluation = evaluation,
+	};
+	return mural_config_resolve(&s->config, &s->report, &sources, &s->err);
+}
+
+static void print_warnings(const session *s)
+{
+	for (size_t i = 0; i < mural_config_warnings(s->report); i++)
+		fprintf(stderr, "mural: warning: %s\n", mural_config_warning(s->report, i));
+}
+
+/* --show-config: what these ranks would do, without starting any. */
+static int show_config(session *s, bool evaluation)
+{
+	if (resolve(s, s->arguments.ranks > 0 ? s->arguments.ranks : 1, evaluation) != MURAL_OK)
+		return fail_alone(s);
+	print_warnings(s);
+	mural_config_print(&s->config, s->report, stdout);
+	mural_error unsupported = {0};
+	if (mural_config_check_supported(&s->config, s->report, &unsupported) != MURAL_OK) {
+		fprintf(stderr, "mural: note: this build cannot run it: %s\n", unsupported.message);
+		if (unsupported.where[0])
+			fprintf(stderr, "       %s\n", unsupported.where);
+	}
+	mural_config_report_free(s->report);
+	free(s->arguments.argv);
+	return 0;
+}
+
+/* Checks before ranks are started, so that a mistake is told once and at once. */
+static int launch(session *s, int argc, char **argv, bool evaluation)
+{
+	if (resolve(s, s->arguments.ranks, evaluation) != MURAL_OK ||
+	    mural_config_check_supported(&s->config, s->report, &s->err) != MURAL_OK)
+		return fail_alone(s);
+	mural_config_report_free(s->report);
+	free(s->arguments.argv);
+	return mural_launch_ranks(s->arguments.ranks, argc, argv);
+}
+
+/* Rank 0 resolves; everybody gets its struct or learns why there is none. */
+static mural_status settle(session *s, bool evaluation)
+{
+	mural_status status = MURAL_OK;
+	int wanted = s->arguments.ranks;
+	if (wanted > 0 && wanted != s->ranks->size) {
+		status = s->err.status = MURAL_USAGE;
+		snprintf(s->err.message, sizeof s->err.message,
+		         "argument --ranks: expected %d, the number of ranks that the launcher started, got %d",
+		         s->ranks->size, wanted);
+	} else if (s->ranks->rank == 0) {
+		status = resolve(s, s->ranks->size, evaluation);
+		if (status == MURAL_OK)
+			status = mural_config_check_supported(&s->config, s->report, &s->err);
+	}
+	status = mural_config_share(&s->config, s->comm, status, &s->err);
+	if (status == MURAL_OK && s->report)
+		print_warnings(s);
+	return status;
+}
+
+bool session_begin(session *s, int argc, char **argv, bool evaluation, void (*help)(FILE *), int *code)
+{
+	*s = (session){0};
+	if (run_arguments_parse(&s->arguments, argc, argv, evaluation, &s->err) != MURAL_OK) {
+		*code = fail_alone(s);
+		return false;
+	}
+	const run_arguments *arguments = &s->arguments;
+	if (arguments->help || arguments->help_config) {
+		if (arguments->help)
+			help(stdout);
+		else
+			mural_config_help(stdout, false);
+		free(s->arguments.argv);
+		*code = 0;
+		return false;
+	}
+	if (arguments->show_config) {
+		*code = show_config(s, evaluation);
+		return false;
+	}
+	if (arguments->ranks > 1 && mural_comm_launcher(NULL, NULL) == 1) {
+		*code = launch(s, argc, argv, evaluation);
+		return false;
+	}
+	if (mural_comm_open(&s->comm, "auto", &s->err) != MURAL_OK) {
+		*code = fail_alone(s);
+		return false;
+	}
+	s->ranks = mural_comm_get_facts(s->comm);
+	mural_status status = settle(s, evaluation);
+	if (status == MURAL_OK)
+		return true;
+	*code = session_end(s, status);
+	return false;
+}
+
+int session_end(session *s, mural_status status)
+{
+	if (status != MURAL_OK)
+		mural_report_failure(&s->err, s->ranks->rank, s->ranks->size);
+	if (s->report && status == MURAL_OK)
+		print_warnings(s);
+	mural_config_report_free(s->report);
+	free(s->arguments.argv);
+	int code = mural_exit_code(status);
+	/* A failure that the others may not know of: they must not be left waiting. */
+	if (status != MURAL_OK && !s->err.has_rank && s->ranks->size > 1)
+		mural_comm_abort(s->comm, code);
+	mural_comm_close(s->comm);
+	return code;
+}

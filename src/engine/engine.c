@@ -1,0 +1,231 @@
+/* Making an engine: model, device, operations, memory, first weights. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/affinity.h"
+#include "engine/engine_internal.h"
+#include "engine/weights.h"
+
+mural_status mural_config_share(mural_config *config, mural_comm *comm, mural_status status, mural_error *err)
+{
+	MU_TRY(mu_comm_agree(comm, status, err));
+	return mu_comm_broadcast(comm, config, sizeof *config, 0, err);
+}
+
+/* The table the configuration asks for; "auto" is the fastest that this library has. */
+static mural_status choose_ops(mural_engine *engine, mural_error *err)
+{
+	const char *name = engine->config.run.ops;
+	if (name[0] == '\0' || strcmp(name, "auto") == 0)
+		name = "cpu";
+	engine->ops = mu_ops_find(name);
+	if (engine->ops)
+		return MURAL_OK;
+	return mu_fail(err, MURAL_USAGE, engine->report ? mural_config_origin(engine->report, "mural.ops") : NULL,
+	               "there is no operations table '%s' in this build", name);
+}
+
+static mural_status open_device(mural_engine *engine, mural_error *err)
+{
+	MU_TRY(choose_ops(engine, err));
+	MU_TRY(mu_device_open(&engine->device, engine->ops->device, 0, err));
+	engine->threads = engine->config.run.threads;
+	if (engine->threads == 0)
+		engine->threads = (unsigned)mu_affinity_threads(engine->ranks->local_size);
+	return engine->ops->open(engine->device.queue, (int)engine->threads, &engine->context, err);
+}
+
+static mural_status create_parts(mural_engine *engine, mural_error *err)
+{
+	const mural_config *config = &engine->config;
+	MU_TRY(mural_model_config_check(&config->model, err));
+	MU_TRY(mu_vit_init(&engine->vit, &config->model, err));
+	mu_vit_apply_decay_rule(&engine->vit, config->optimizer.decay_rule == MURAL_DECAY_WEIGHTS);
+	MU_TRY(open_device(engine, err));
+	MU_TRY(mu_engine_allocate(engine, err));
+	if (!engine->training)
+		return MURAL_OK;
+	MU_TRY(mu_segments_init(&engine->segments, engine->vit.units, engine->vit.n_units, err));
+	return mu_reducer_init(&engine->reducer, &engine->store, engine->comm, config->engine.reduce_bucket,
+	                       config->engine.overlap_comm, err);
+}
+
+/* Rank 0's weights to everybody. */
+static mural_status broadcast_parameters(mural_engine *engine, mural_error *err)
+{
+	size_t bytes = engine->store.elements * mu_dtype_bytes(engine->store.type);
+	return mu_comm_broadcast(engine->comm, engine->store.parameters, bytes, 0, err);
+}
+
+static mural_status initialise(mural_engine *engine, mural_error *err)
+{
+	for (size_t u = 0; u < engine->vit.n_units; u++)
+		MU_TRY(mu_vit_initialise(&engine->vit, u, engine->config.run.seed, engine->store.type,
+		                         mu_store_parameters(&engine->store, u), err));
+	return MURAL_OK;
+}
+
+/* Zero moments, zero gradients: what the first update starts from. */
+static mural_status clear_state(mural_engine *engine, mural_error *err)
+{
+	const mu_device_table *device = engine->device.table;
+	size_t elements = engine->store.elements;
+	MU_TRY(device->zero(engine->device.queue, engine->store.gradients,
+	                    elements * mu_dtype_bytes(engine->store.type), err));
+	MU_TRY(device->zero(engine->device.queue, engine->store.m, elements * sizeof(float), err));
+	return device->zero(engine->device.queue, engine->store.v, elements * sizeof(float), err);
+}
+
+static mural_status first_state(mural_engine *engine, mural_error *err)
+{
+	mural_status status = MURAL_OK;
+	if (engine->ranks->rank == 0)
+		status = initialise(engine, err);
+	if (status == MURAL_OK && engine->training)
+		status = clear_state(engine, err);
+	MU_TRY(mu_comm_agree(engine->comm, status, err));
+	return broadcast_parameters(engine, err);
+}
+
+mural_status mural_engine_create(mural_engine **created, const mural_engine_settings *settings, mural_error *err)
+{
+	*created = NULL;
+	mural_engine *engine = calloc(1, sizeof *engine);
+	mural_status status = MURAL_OK;
+	if (engine) {
+		engine->config = *settings->config;
+		engine->in_order = engine->config.data;
+		engine->in_order.shuffle = false;
+		engine->report = settings->report;
+		engine->comm = settings->comm;
+		engine->ranks = settings->comm->table->facts(settings->comm);
+		engine->training = settings->training;
+		engine->train = settings->train;
+		engine->test = settings->test;
+		status = create_parts(engine, err);
+	} else {
+		status = mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the engine");
+	}
+	status = mu_comm_agree(settings->comm, status, err);
+	if (status == MURAL_OK)
+		status = first_state(engine, err);
+	if (status == MURAL_OK)
+		*created = engine;
+	else
+		mural_engine_free(engine);
+	return status;
+}
+
+void mural_engine_free(mural_engine *engine)
+{
+	if (!engine)
+		return;
+	mu_loader_free(engine->loader);
+	mu_reducer_release(&engine->reducer);
+	mu_segments_release(&engine->segments);
+	mu_engine_release_memory(engine);
+	if (engine->context)
+		engine->ops->close(engine->context);
+	mu_device_close(&engine->device);
+	mu_vit_release(&engine->vit);
+	free(engine);
+}
+
+/* Lengths that depend on the data set's size. */
+static void settle_schedule(mural_engine *engine)
+{
+	const mural_run_config *run = &engine->config.run;
+	engine->total_steps = engine->steps_per_epoch * run->epochs;
+	if (run->max_steps > 0 && run->max_steps < engine->total_steps)
+		engine->total_steps = run->max_steps;
+	engine->schedule = engine->config.schedule;
+	if (engine->schedule.total_steps == 0)
+		engine->schedule.total_steps = engine->total_steps;
+	if (engine->schedule.kind == MURAL_SCHEDULE_COSINE && engine->schedule.warmup_steps == 0)
+		engine->schedule.warmup_steps =
+		        (uint64_t)llround(engine->schedule.warmup_epochs * (double)engine->steps_per_epoch);
+}
+
+static mural_status check_shape(const mural_engine *engine, const mural_data *data, mural_error *err)
+{
+	const mural_data_facts *facts = mural_data_get_facts(data);
+	if (facts->classes > engine->config.model.classes)
+		return mu_fail(err, MURAL_DATA, facts->path,
+		               "the data has %zu classes and the model's head only %zu; set --classes %zu",
+		               facts->classes, engine->config.model.classes, facts->classes);
+	return MURAL_OK;
+}
+
+static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
+{
+	if (!engine->training || !engine->train)
+		return mu_fail(err, MURAL_USAGE, NULL, "this engine was created without training data");
+	MU_TRY(check_shape(engine, engine->train, err));
+	mu_loader_settings settings = mu_engine_loader_settings(engine, engine->train, true);
+	uint64_t images = settings.sampler.images;
+	if (images < (uint64_t)engine->ranks->size)
+		return mu_fail(err, MURAL_USAGE, mural_data_get_facts(engine->train)->path,
+		               "there are more ranks (%d) than training images (%llu); use at most %llu ranks",
+		               engine->ranks->size, (unsigned long long)images, (unsigned long long)images);
+	engine->steps_per_epoch = mu_sampler_steps(&settings.sampler);
+	if (engine->steps_per_epoch == 0)
+		return mu_fail(err, MURAL_USAGE, NULL,
+		               "an epoch has no full batch: %llu training images, batch %llu, and the short last one "
+		               "is dropped",
+		               (unsigned long long)images, (unsigned long long)settings.sampler.train_batch);
+	settle_schedule(engine);
+	return mu_loader_create(&engine->loader, &settings, err);
+}
+
+mural_status mural_engine_train_begin(mural_engine *engine, mural_error *err)
+{
+	return mu_comm_agree(engine->comm, begin_on_this_rank(engine, err), err);
+}
+
+mural_status mural_engine_save_weights(mural_engine *engine, const char *path, mural_error *err)
+{
+	mural_status status = MURAL_OK;
+	if (engine->ranks->rank == 0)
+		status = mu_weights_save(&engine->vit, &engine->store, path, err);
+	return mu_comm_agree(engine->comm, status, err);
+}
+
+mural_status mural_engine_load_weights(mural_engine *engine, const char *path, mural_error *err)
+{
+	mural_status status = MURAL_OK;
+	if (engine->ranks->rank == 0)
+		status = mu_weights_load(&engine->vit, &engine->store, path, err);
+	MU_TRY(mu_comm_agree(engine->comm, status, err));
+	return broadcast_parameters(engine, err);
+}
+
+uint64_t mural_engine_steps_per_epoch(const mural_engine *engine)
+{
+	return engine->steps_per_epoch;
+}
+
+uint64_t mural_engine_total_steps(const mural_engine *engine)
+{
+	return engine->total_steps;
+}
+
+double mural_engine_flops_per_image(const mural_engine *engine)
+{
+	return 3 * mu_vit_forward_flops(&engine->vit);
+}
+
+uint64_t mural_engine_parameters(const mural_engine *engine)
+{
+	return engine->vit.parameters;
+}
+
+unsigned mural_engine_threads(const mural_engine *engine)
+{
+	return engine->threads;
+}
+
+const char *mural_engine_ops(const mural_engine *engine)
+{
+	return engine->ops->name;
+}

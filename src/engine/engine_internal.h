@@ -1,0 +1,95 @@
+/* The engine's parts, shared by the files of src/engine that make it up.
+ *
+ *     memory.c    plans and allocates blocks, lays out store and passes
+ *     engine.c    creation, weights, facts
+ *     step.c      one optimizer step
+ *     evaluate.c  every image of a set once
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_ENGINE_INTERNAL_H
+#define MU_ENGINE_ENGINE_INTERNAL_H
+
+#include "comm/comm.h"
+#include "data/loader.h"
+#include "device/device.h"
+#include "engine/reducer.h"
+#include "engine/store.h"
+#include "kernels/ops.h"
+#include "model/vit.h"
+#include "mural/engine.h"
+#include "optim/update.h"
+
+/* Uses of a block that are never alive together: each has an arena of its own over the same memory. */
+typedef enum mu_use { MU_USE_TRAIN, MU_USE_EVALUATE, MU_USE_NORM, MU_USE_COUNT } mu_use;
+
+typedef struct mu_block {
+	const char *name;
+	mu_arena arena[MU_USE_COUNT];
+	void *memory; /* the device's; NULL while measuring */
+	size_t bytes; /* what the largest use needs */
+} mu_block;
+
+struct mural_engine {
+	mural_config config;
+	mural_data_config in_order; /* config.data without shuffling, for evaluation */
+	const mural_config_report *report; /* borrowed, may be NULL */
+	mu_comm *comm; /* borrowed */
+	const mu_comm_facts *ranks;
+	bool training;
+
+	mu_vit vit;
+	mu_device device;
+	const mu_ops *ops;
+	mu_ops_context *context;
+	unsigned threads;
+
+	mu_block model, step, scratch;
+	mu_store store;
+	mu_reducer reducer;
+	mu_segments segments;
+	mu_vit_pass *train_pass, *evaluate_pass;
+	void *norm_scratch;
+	mural_memory_plan plan;
+
+	const mural_data *train, *test; /* borrowed; NULL if not given */
+	mu_loader *loader;
+	mural_schedule_config schedule; /* with the run's length filled in */
+	uint64_t steps_per_epoch, total_steps, steps_done, updates_applied;
+	mural_status leaving; /* a failure outside the engine, carried into the next step */
+};
+
+/* Plans memory, refuses what does not fit, allocates and lays everything out. engine_release_memory undoes it and takes a
+ * half-made engine. */
+mural_status mu_engine_allocate(mural_engine *engine, mural_error *err);
+void mu_engine_release_memory(mural_engine *engine);
+
+/* Settings of a loader over one set. */
+mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const mural_data *data, bool training);
+
+/* One micro-batch as the model wants it. */
+mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch);
+
+/* Sums over all ranks: loss sums, how many ranks failed, how many raised each flag. */
+typedef struct mu_step_sums {
+	mu_loss_sums images;
+	double failed, non_finite, label_range;
+} mu_step_sums;
+
+/* All ranks: adds `mine` up over the ranks into *all; if any rank failed (status), all return an error. */
+mural_status mu_engine_sum(mural_engine *engine, mural_status status, const mu_loss_sums *mine, uint32_t flags,
+                           mu_step_sums *all, mural_error *err);
+
+/* What one step accumulates on this rank. */
+typedef struct mu_step_state {
+	mu_loss_sums images;
+	uint32_t flags; /* of mu_step_flag */
+	uint64_t planned; /* images of the step, all ranks */
+	uint32_t epoch;
+	uint64_t step_in_epoch;
+	double data, forward, backward, exposed, hidden; /* seconds */
+} mu_step_state;
+
+/* All ranks: everything of a step but its update. Afterwards the store's gradients are the sums over all ranks, times
+ * 1 / planned, and *all holds the loss sums. */
+mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mu_step_sums *all, mural_error *err);
+
+#endif

@@ -1,0 +1,209 @@
+/* Plans a rank's memory with measuring arenas, then allocates exactly that and lays it out with the same code.
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "engine/engine_internal.h"
+
+static mu_block *const *blocks_of(mural_engine *engine, mu_block *list[3])
+{
+	list[0] = &engine->model;
+	list[1] = &engine->step;
+	list[2] = &engine->scratch;
+	return list;
+}
+
+mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const mural_data *data, bool training)
+{
+	const mural_config *config = &engine->config;
+	uint64_t micro = config->batch.micro_batch;
+	return (mu_loader_settings){
+	        .data = data,
+	        .config = training ? &config->data : &engine->in_order,
+	        .sampler =
+	                {
+	                        .images = mural_data_get_facts(data)->images,
+	                        .train_batch =
+	                                training ? config->batch.train_batch : micro * (uint64_t)engine->ranks->size,
+	                        .micro_batch = micro,
+	                        .accumulation = training ? config->batch.accumulation : 1,
+	                        .ranks = engine->ranks->size,
+	                        .rank = engine->ranks->rank,
+	                        .drop_last = training && config->data.drop_last,
+	                },
+	        .seed = config->run.seed,
+	        .augment = training,
+	        .epochs = training ? config->run.epochs : 1,
+	        .device = &engine->device,
+	        .channels = config->model.channels,
+	        .height = config->model.image_height,
+	        .width = config->model.image_width,
+	};
+}
+
+static mural_status make_pass(mural_engine *engine, mu_use use, size_t capacity, mu_vit_pass **pass, mural_error *err)
+{
+	return mu_vit_pass_create(pass, &engine->vit, engine->ops, engine->context, engine->store.type, capacity,
+	                          use == MU_USE_TRAIN, engine->config.run.seed, &engine->step.arena[use],
+	                          &engine->scratch.arena[use], err);
+}
+
+/* Takes everything from the blocks' arenas, measuring or real. */
+static mural_status lay_out(mural_engine *engine, size_t capacity, mural_error *err)
+{
+	mu_store_rule rule = mu_store_rule_for(engine->config.engine.zero_stage);
+	MU_TRY(mu_store_init(&engine->store, engine->vit.units, engine->vit.n_units, MU_F32, rule, engine->training,
+	                     &engine->model.arena[MU_USE_TRAIN], err));
+	MU_TRY(make_pass(engine, MU_USE_EVALUATE, capacity, &engine->evaluate_pass, err));
+	if (!engine->training)
+		return MURAL_OK;
+	MU_TRY(make_pass(engine, MU_USE_TRAIN, capacity, &engine->train_pass, err));
+	mu_sum_squares norm = {.type = engine->store.type, .n = engine->store.elements};
+	size_t bytes = engine->ops->sum_squares_workspace(engine->context, &norm);
+	engine->norm_scratch = mu_arena_take(&engine->scratch.arena[MU_USE_NORM], bytes);
+	return MURAL_OK;
+}
+
+static void forget_layout(mural_engine *engine)
+{
+	mu_vit_pass_free(engine->train_pass);
+	mu_vit_pass_free(engine->evaluate_pass);
+	engine->train_pass = engine->evaluate_pass = NULL;
+	mu_store_release(&engine->store);
+}
+
+static size_t high_water(const mu_block *block)
+{
+	size_t high = 0;
+	for (int use = 0; use < MU_USE_COUNT; use++)
+		if (block->arena[use].high > high)
+			high = block->arena[use].high;
+	return high;
+}
+
+static size_t loader_bytes(const mural_engine *engine, const mural_data *data, bool training)
+{
+	if (!data)
+		return 0;
+	mu_loader_settings settings = mu_engine_loader_settings(engine, data, training);
+	return mu_loader_bytes(&settings);
+}
+
+static mural_memory_plan total_up(const mural_engine *engine, size_t activations, size_t scratch)
+{
+	mural_memory_plan plan = {
+	        .parameters = engine->store.bytes.parameters,
+	        .gradients = engine->store.bytes.gradients,
+	        .optimizer = engine->store.bytes.optimizer,
+	        .activations = activations,
+	        .scratch = scratch,
+	        /* training is interrupted by evaluation, which has a ring of its own */
+	        .loader = loader_bytes(engine, engine->train, true) + loader_bytes(engine, engine->test, false),
+	};
+	plan.total = plan.parameters + plan.gradients + plan.optimizer + plan.activations + plan.scratch + plan.loader;
+	return plan;
+}
+
+static mural_status measure(mural_engine *engine, size_t capacity, mural_memory_plan *plan, mural_error *err)
+{
+	mu_block *list[3];
+	blocks_of(engine, list);
+	for (int b = 0; b < 3; b++)
+		for (int use = 0; use < MU_USE_COUNT; use++)
+			mu_arena_measure(&list[b]->arena[use], list[b]->name);
+	mural_status status = lay_out(engine, capacity, err);
+	if (status == MURAL_OK) {
+		for (int b = 0; b < 3; b++)
+			list[b]->bytes = high_water(list[b]);
+		*plan = total_up(engine, engine->step.bytes, engine->scratch.bytes);
+	}
+	forget_layout(engine);
+	return status;
+}
+
+/* Largest micro-batch whose plan stays within `limit`, 0 if not even one image does. */
+static size_t largest_fit(mural_engine *engine, size_t limit)
+{
+	size_t fits = 0, fails = engine->config.batch.micro_batch;
+	while (fails - fits > 1) {
+		size_t middle = fits + (fails - fits) / 2;
+		mural_memory_plan plan;
+		if (measure(engine, middle, &plan, NULL) != MURAL_OK || plan.total > limit)
+			fails = middle;
+		else
+			fits = middle;
+	}
+	return fits;
+}
+
+static mural_status check_fit(mural_engine *engine, mural_error *err)
+{
+	mu_device_facts facts;
+	MU_TRY(engine->device.table->facts(engine->device.handle, &facts, err));
+	size_t share = facts.free_bytes;
+	if (facts.shares_host_memory)
+		share /= (size_t)engine->ranks->local_size;
+	if (engine->plan.total <= share)
+		return MURAL_OK;
+	size_t needed = engine->plan.total, largest = largest_fit(engine, share);
+	char where[512] = "";
+	if (engine->report)
+		snprintf(where, sizeof where, "%s = %llu",
+		         mural_config_origin(engine->report, "train_micro_batch_size_per_gpu"),
+		         (unsigned long long)engine->config.batch.micro_batch);
+	if (largest == 0)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, where,
+		               "this rank needs %s and has %s; not even one image at a time fits: use a "
+		               "smaller model or image",
+		               MU_SIZE(needed), MU_SIZE(share));
+	return mu_fail(err, MURAL_OUT_OF_MEMORY, where,
+	               "this rank needs %s and has %s; largest micro-batch that fits: %zu", MU_SIZE(needed),
+	               MU_SIZE(share), largest);
+}
+
+static mural_status allocate(mural_engine *engine, mu_block *block, mural_error *err)
+{
+	MU_TRY(engine->device.table->allocate(engine->device.handle, MU_MEMORY_DEVICE, block->bytes, &block->memory,
+	                                      err));
+	for (int use = 0; use < MU_USE_COUNT; use++)
+		mu_arena_reserve(&block->arena[use], block->name, block->memory, block->bytes);
+	return MURAL_OK;
+}
+
+mural_status mu_engine_allocate(mural_engine *engine, mural_error *err)
+{
+	engine->model.name = "model";
+	engine->step.name = "step";
+	engine->scratch.name = "scratch";
+	MU_TRY(measure(engine, engine->config.batch.micro_batch, &engine->plan, err));
+	mural_memory_plan plan = engine->plan;
+	MU_TRY(check_fit(engine, err));
+	engine->plan = plan;
+	mu_block *list[3];
+	blocks_of(engine, list);
+	for (int b = 0; b < 3; b++)
+		MU_TRY(allocate(engine, list[b], err));
+	MU_TRY(lay_out(engine, engine->config.batch.micro_batch, err));
+	for (int b = 0; b < 3; b++)
+		for (int use = 0; use < MU_USE_COUNT; use++)
+			MU_TRY(mu_arena_check(&list[b]->arena[use], err));
+	return MURAL_OK;
+}
+
+void mu_engine_release_memory(mural_engine *engine)
+{
+	forget_layout(engine);
+	mu_block *list[3];
+	blocks_of(engine, list);
+	for (int b = 0; b < 3; b++) {
+		if (list[b]->memory)
+			engine->device.table->release(engine->device.handle, MU_MEMORY_DEVICE, list[b]->memory,
+			                              list[b]->bytes);
+		list[b]->memory = NULL;
+	}
+}
+
+void mural_engine_memory(const mural_engine *engine, mural_memory_plan *planned, mural_memory_plan *used)
+{
+	*planned = engine->plan;
+	*used = total_up(engine, high_water(&engine->step), high_water(&engine->scratch));
+}

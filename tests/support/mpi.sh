@@ -1,0 +1,49 @@
+# For shell tests with ranks: source it after setting `program` to the path of mural. SPDX-License-Identifier: MIT
+#
+# Sets bin (where the test programs are) and has mpirun start ranks as root and on few cores, whichever MPI it belongs to.
+# Exits 77 (skipped) if there is no MPI. fail MESSAGE, expect PATTERN FILE, wait_for SECONDS COMMAND.
+bin=$(cd "$(dirname "$program")" && pwd)
+export MURAL_MODULE_PATH=$bin/../lib/mural
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+# MPI and its plugins keep memory until the process ends, and LeakSanitizer is told so. A leak report's own exit code would
+# hide the program's.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export LSAN_OPTIONS=suppressions=$here/lsan.supp:print_suppressions=0
+export TSAN_OPTIONS=suppressions=$here/tsan.supp:ignore_noninstrumented_modules=1
+
+if ! command -v mpirun >/dev/null || [ ! -f "$MURAL_MODULE_PATH/mural_comm_mpi.so" ]; then
+	echo "skipped: no mpirun, or Mural was built without MPI"
+	exit 77
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+	echo "FAILED: $*"
+	exit 1
+}
+
+# expect PATTERN FILE [COUNT]: FILE has COUNT (default 1) lines with the extended regular expression.
+expect() {
+	local n
+	n=$(grep -cE -- "$1" "$2")
+	[ "$n" = "${3:-1}" ] && return
+	echo "expected ${3:-1} line(s) with: $1"
+	echo "found $n in:"
+	cat "$2"
+	exit 1
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+	local tries=$(($1 * 20))
+	shift
+	until "$@"; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
