@@ -56,14 +56,15 @@ static bool try_beside_file(search *s, const char *file)
 static bool try_beside(search *s)
 {
 	Dl_info info;
-	if (dladdr((const void *)&mu_comm_self, &info) && info.dli_fname && try_beside_file(s, info.dli_fname))
+	const char *code = dladdr((const void *)&mu_comm_self, &info) && info.dli_fname ? info.dli_fname : "";
+	if (try_beside_file(s, code))
 		return true;
 	char program[4096];
 	ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
 	if (n <= 0)
 		return false;
 	program[n] = '\0';
-	return try_beside_file(s, program);
+	return strcmp(program, code) != 0 && try_beside_file(s, program);
 }
 
 static mural_status open_module(const char *path, const mu_comm_module **module, mural_error *err)

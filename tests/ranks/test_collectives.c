@@ -1,5 +1,5 @@
 /* Every collective against plain loops, for any number of ranks: alone it tests `self` (or, with MURAL_TEST_COMM=openmpi, MPI
- * with one rank), under mpirun the MPI module. test_collectives.sh runs it for 1 to 4 ranks.
+ * with one rank), under mpirun the MPI module. test_collectives_mpi.sh runs it for 1 to 4 ranks.
  *
  * Values are small whole numbers that depend on rank and position, so every type sums them exactly in any order.
  * timeout: 120

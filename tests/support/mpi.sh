@@ -7,10 +7,11 @@ export MURAL_MODULE_PATH=$bin/../lib/mural
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-# MPI and its plugins keep memory until the process ends, and LeakSanitizer is told so. A leak report's own exit code would
-# hide the program's.
+# MPI and its plugins keep memory until the process ends, and LeakSanitizer is told so. It needs whole stacks for that: the
+# plugins have been closed by then, and only the frames above them have names.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export LSAN_OPTIONS=suppressions=$here/lsan.supp:print_suppressions=0
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}fast_unwind_on_malloc=0
 export TSAN_OPTIONS=suppressions=$here/tsan.supp:ignore_noninstrumented_modules=1
 
 if ! command -v mpirun >/dev/null || [ ! -f "$MURAL_MODULE_PATH/mural_comm_mpi.so" ]; then
