@@ -120,7 +120,7 @@ void mural_config_help(FILE *out, bool markdown)
 {
 	if (markdown)
 		fputs(markdown_head, out);
-	size_t block = 0;
+	size_t block = 0; /* outermost row of the table that is being written; 0: no block */
 	bool table = false;
 	for (size_t i = 0; i < mu_config_row_count; i++) {
 		const mu_config_row *row = &mu_config_rows[i];
@@ -145,6 +145,8 @@ void mural_config_help(FILE *out, bool markdown)
 		}
 		print_row_markdown(out, row);
 	}
+	if (markdown)
+		fputs(markdown_tail, out);
 }
 
 static void print_option(FILE *out, const char *option, const char *argument, const char *help, const char *key)

@@ -133,20 +133,21 @@ static void settle_optimizer(mu_config_build *b)
 		o->kind = MURAL_OPTIMIZER_ADAM;
 }
 
+/* A parameter without a default: absent, it is missed in the block that should hold it. */
 static mural_status require(mu_config_build *b, const char *key)
 {
 	size_t row = mu_config_find(key);
 	const mu_hjson_value *block = b->tree ? mu_hjson_member(mu_hjson_root(b->tree), "scheduler") : NULL;
 	const mu_hjson_value *params = block ? mu_hjson_member(block, "params") : NULL;
-	const mu_hjson_value *holder = params ? params : block;
-	char expected[MU_CONFIG_WORDS];
+	char expected[MU_CONFIG_WORDS], where[MU_HJSON_WHERE];
 	if (said(b, row) || b->given[row].automatic)
 		return MURAL_OK;
 	mu_config_expected(row, expected);
-	if (!holder)
-		return mu_config_fail_row(
-		        b, row, "this schedule needs it in a scheduler block: expected %s, got nothing", expected);
-	return mu_config_fail(b, holder, "expected %s in here (%s), got nothing", mu_config_name(row), expected);
+	if (!block)
+		return mu_config_fail_row(b, row, "this schedule needs it, in a file: expected %s, got nothing",
+		                          expected);
+	mu_hjson_where(b->tree, params ? params : block, where);
+	return mu_fail(b->err, MURAL_USAGE, where, "%s: expected %s in this block, got nothing", key, expected);
 }
 
 static mural_status settle_one_cycle(mu_config_build *b)
@@ -173,7 +174,9 @@ static mural_status settle_schedule(mu_config_build *b)
 		b->given[max_lr].from = MU_FROM_DERIVED;
 		snprintf(b->given[max_lr].derived, sizeof b->given[max_lr].derived, "the optimizer's lr");
 	}
-	if (s->kind == MURAL_SCHEDULE_WARMUP_DECAY || s->kind == MURAL_SCHEDULE_WARMUP_COSINE)
+	/* Chosen by an argument alone, there is no block to hold it, and the steps are counted from the epochs. */
+	bool in_file = b->tree && mu_hjson_member(mu_hjson_root(b->tree), "scheduler");
+	if (in_file && (s->kind == MURAL_SCHEDULE_WARMUP_DECAY || s->kind == MURAL_SCHEDULE_WARMUP_COSINE))
 		MU_TRY(require(b, "scheduler.params.total_num_steps"));
 	return settle_one_cycle(b);
 }

@@ -69,12 +69,40 @@ static size_t telling_row(size_t row)
 	return device != MU_CONFIG_NO_ROW ? device : mu_config_find_in(row, "enabled");
 }
 
+/* Are all words of `name` in `candidate`, in order? micro_batch_per_gpu is in train_micro_batch_size_per_gpu. */
+static bool is_shorter_form(const char *name, const char *candidate)
+{
+	size_t words = 0;
+	while (*name) {
+		size_t n = strcspn(name, "_"), found = 0;
+		while (*candidate && !found) {
+			size_t m = strcspn(candidate, "_");
+			found = n > 0 && m == n && !memcmp(name, candidate, n);
+			candidate += m + strspn(candidate + m, "_");
+		}
+		if (!found)
+			return false;
+		words++;
+		name += n + strspn(name + n, "_");
+	}
+	return words > 1;
+}
+
+/* What may have been meant: a longer form with the same words, else the fewest edits; or NULL. */
+static const char *nearest_key(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (is_shorter_form(name, names[i]))
+			return names[i];
+	return mu_nearest(name, names, n);
+}
+
 static mural_status refuse_key(mu_config_build *b, size_t block, const mu_hjson_value *v)
 {
 	const char *names[MU_CONFIG_MAX_ROWS];
 	char expected[MU_CONFIG_WORDS], homes[MU_CONFIG_WORDS];
 	size_t n = names_in(b, block, names), home = MU_CONFIG_NO_ROW;
-	const char *nearest = mu_nearest(v->key, names, n);
+	const char *nearest = nearest_key(v->key, names, n);
 	bool elsewhere = list_homes(v->key, block, homes, sizeof homes, &home) > 0;
 	if (!strcmp(v->key, "max_grad_norm"))
 		return mu_config_fail(b, v, "not a parameter any more: use the top level's gradient_clipping");
@@ -105,7 +133,7 @@ mural_status mu_config_unknown_key(mu_config_build *b, size_t block, const mu_hj
 	}
 	const char *names[MU_CONFIG_MAX_ROWS];
 	size_t n = names_in(b, block, names);
-	const char *nearest = mu_nearest(v->key, names, n);
+	const char *nearest = nearest_key(v->key, names, n);
 	row = nearest ? mu_config_find_in(block, nearest) : MU_CONFIG_NO_ROW;
 	mu_config_warn(b, "W-UNKNOWN", v, row, "not a known key, ignored, got %s%s%s%s", found,
 	               nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
