@@ -138,13 +138,14 @@ static mural_status record_metrics(run *r, uint64_t epoch, double seconds, mural
 {
 	mu_metrics_row mine = {.timestamp = time(NULL), .rank = r->rank, .epoch = epoch, .seconds = seconds};
 	mu_host_stats_sample(&r->host, &mine.device);
+	mural_status written = MURAL_OK;
 	for (int rank = 0; rank < r->ranks; rank++) {
 		mu_metrics_row row = mine;
 		MU_TRY(mu_comm_broadcast(r->comm, &row, sizeof row, rank, err));
-		if (r->rank == 0)
-			MU_TRY(mu_metrics_write(&r->files.metrics, &row, err));
+		if (r->rank == 0 && written == MURAL_OK)
+			written = mu_metrics_write(&r->files.metrics, &row, err);
 	}
-	return MURAL_OK;
+	return mural_comm_agree(r->comm, written, err);
 }
 
 static mural_status evaluate(run *r, mural_error *err)
