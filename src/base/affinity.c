@@ -134,9 +134,9 @@ void mu_affinity_make_plan(const mu_cpu_mask *masks, int local_ranks, int local_
 {
 	cpu cpus[MU_CPU_MAX];
 	const mu_cpu_mask *mine = &masks[local_rank];
-	int sharing = 0;
+	int sharing = 1; /* ranks with this mask: this one, and ... */
 	for (int r = 0; r < local_ranks; r++)
-		sharing += memcmp(&masks[r], mine, sizeof *mine) == 0;
+		sharing += r != local_rank && memcmp(&masks[r], mine, sizeof *mine) == 0;
 	int n = list_cpus(mine, source, cpus);
 	int cores = count_cores(cpus, n);
 

@@ -4,8 +4,6 @@ program=$1
 . "$(dirname "$0")/../support/mpi.sh"
 
 # Under mpirun -n 1 the table "auto" would be self.
-flavour=openmpi
-mpirun --version | grep -qE 'Open MPI|OpenRTE' || flavour=mpich
 for ranks in 1 2 3 4; do
 	for bytes in 0 20011; do
 		MURAL_TEST_COMM=$flavour MURAL_MPI_CALL_BYTES=$bytes timeout 60 \

@@ -11,7 +11,7 @@ for ranks in 1 2 4; do
 	expect "^mural: starting $ranks ranks: " "$work/err" $((ranks > 1))
 	[ "$(wc -l <"$work/err")" = $((ranks > 1)) ] || { cat "$work/err"; fail "more words than the parent's line"; }
 done
-if mpirun --version | grep -q 'Open MPI'; then
+if [ "$flavour" = openmpi ]; then
 	[ "$(id -u)" != 0 ] || expect 'allow-run-as-root.*you are root' "$work/err"
 	[ "$(nproc)" -ge 4 ] || expect 'oversubscribe.*4 ranks on' "$work/err"
 fi

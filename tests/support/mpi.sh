@@ -1,6 +1,6 @@
 # For shell tests with ranks: source it after setting `program` to the path of mural. SPDX-License-Identifier: MIT
 #
-# Sets bin (where the test programs are) and has mpirun start ranks as root and on few cores, whichever MPI it belongs to.
+# Sets bin (where the test programs are) and flavour (openmpi, mpich), and has mpirun start ranks as root and on few cores.
 # Exits 77 (skipped) if there is no MPI. fail MESSAGE, expect PATTERN FILE, wait_for SECONDS COMMAND.
 bin=$(cd "$(dirname "$program")" && pwd)
 export MURAL_MODULE_PATH=$bin/../lib/mural
@@ -18,6 +18,10 @@ if ! command -v mpirun >/dev/null || [ ! -f "$MURAL_MODULE_PATH/mural_comm_mpi.s
 	echo "skipped: no mpirun, or Mural was built without MPI"
 	exit 77
 fi
+
+# Open MPI tells how a rank ended; MPICH keeps silent about some ends.
+flavour=mpich
+mpirun --version | grep -qE 'Open MPI|OpenRTE' && flavour=openmpi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
