@@ -11,7 +11,8 @@
 #include "base/nearest.h"
 #include "engine/config_unknown.h"
 
-#define MOST_BYTES ((size_t)16 << 20) /* a configuration is some kilobytes: this is a mistaken file */
+#define MOST_BYTES ((size_t)1 << 20) /* a configuration is some kilobytes: this is a mistaken file */
+#define MOST_DUPLICATES_TEXT 600 /* bytes of "key on lines 1 and 2" after which the rest is left out */
 
 const mu_hjson_value *mu_config_peek(const mu_config_build *b, const char *block, const char *name)
 {
@@ -35,7 +36,7 @@ bool mu_config_applies(size_t row, unsigned optimizer_bit, mural_schedule_kind s
 static void list_duplicates(const mu_config_build *b, const mu_hjson_value *value, char *text, size_t bytes,
                             char *where, size_t where_bytes)
 {
-	for (const mu_hjson_value *v = value->first; v; v = v->next) {
+	for (const mu_hjson_value *v = value->first; v && strlen(text) < MOST_DUPLICATES_TEXT; v = v->next) {
 		if (v->earlier) {
 			char path[MU_HJSON_PATH], place[MU_HJSON_WHERE], found[2][MU_CONFIG_WORDS];
 			size_t used = strlen(text), where_used = strlen(where);

@@ -6,6 +6,7 @@
 
 #include "base/nearest.h"
 
+#define MOST_WARNINGS 100 /* then it is not a configuration, and hints for each key would take long */
 #define MOST_LISTED 12 /* names in "expected one of ..."; a longer list helps nobody */
 
 /* Names of the block that are valid now. */
@@ -123,6 +124,8 @@ mural_status mu_config_unknown_key(mu_config_build *b, size_t block, const mu_hj
 		return MURAL_OK; /* parameters of a class that Mural does not know */
 	if (checked)
 		return refuse_key(b, block, v);
+	if (b->n_notes >= MOST_WARNINGS)
+		return mu_config_fail(b, v, "more than %d unknown keys: expected a configuration", MOST_WARNINGS);
 	char homes[MU_CONFIG_WORDS], found[MU_CONFIG_WORDS];
 	size_t row = MU_CONFIG_NO_ROW, n_homes = list_homes(v->key, block, homes, sizeof homes, &row);
 	mu_config_found(v, found);

@@ -196,12 +196,29 @@ static void docs_are_made_from_the_table(void **state)
 	free(expected);
 }
 
+/* The example in the documentation is a configuration without a warning. */
+static void example_resolves(void **state)
+{
+	(void)state;
+	char *text = help_text(true);
+	char *begin = strstr(text, "```\n"), *end = begin ? strstr(begin + 4, "```\n") : NULL;
+	assert_non_null(end);
+	*end = '\0';
+	mu_test_config c = mu_test_config_text(begin + 4, NULL, 2);
+	assert_int_equal(c.status, MURAL_OK);
+	assert_string_equal(c.said, "");
+	assert_int_equal(c.config.schedule.kind, MURAL_SCHEDULE_COSINE);
+	mu_test_config_free(&c);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(shown_resolves_to_the_same), cmocka_unit_test(kept_as_text),
 	        cmocka_unit_test(printed_without_a_report),   cmocka_unit_test(table_is_sound),
 	        cmocka_unit_test(help_has_every_key),         cmocka_unit_test(docs_are_made_from_the_table),
+	        cmocka_unit_test(example_resolves),
 	};
 	return cmocka_run_group_tests(tests, mu_test_config_enter, mu_test_config_leave);
 }

@@ -475,6 +475,30 @@ static void strict_makes_warnings_errors(void **state)
 	mu_test_config_free(&c);
 }
 
+/* A large file of the wrong kind is refused at once, not explained key by key. */
+static void not_a_configuration(void **state)
+{
+	(void)state;
+	for (int same = 0; same < 2; same++) {
+		FILE *out = fopen("run.json", "wb");
+		assert_non_null(out);
+		for (int i = 0; i < 50000; i++)
+			fprintf(out, "key_%d: 1\n", same ? 7 : i);
+		assert_int_equal(fclose(out), 0);
+		mu_test_config c = mu_test_config_file("run.json", NULL, 1);
+		assert_int_equal(c.status, MURAL_USAGE);
+		assert_non_null(strstr(c.said, same ? "expected each key once" : "more than 100 unknown keys"));
+	}
+	FILE *out = fopen("run.json", "wb");
+	assert_non_null(out);
+	assert_int_equal(fseek(out, 2 << 20, SEEK_SET), 0);
+	fputs("}", out);
+	assert_int_equal(fclose(out), 0);
+	mu_test_config c = mu_test_config_file("run.json", NULL, 1);
+	assert_int_equal(c.status, MURAL_USAGE);
+	assert_non_null(strstr(c.said, "run.json"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -489,6 +513,7 @@ int main(void)
 	        cmocka_unit_test(schedules),
 	        cmocka_unit_test(refused_before_training),
 	        cmocka_unit_test(strict_makes_warnings_errors),
+	        cmocka_unit_test(not_a_configuration),
 	};
 	return cmocka_run_group_tests(tests, mu_test_config_enter, mu_test_config_leave);
 }
