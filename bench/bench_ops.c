@@ -86,13 +86,14 @@ static void *scratch_of(bench *b, size_t bytes)
 	return b->scratch;
 }
 
-/* Median seconds of a row. */
-#define MEDIAN(b, row, op, seconds)                                                        \
+/* Median seconds of a row; `before` runs untimed in front of each. */
+#define MEDIAN(b, row, op, before, seconds)                                                \
 	do {                                                                               \
 		double samples[MAX_SAMPLES], begin = mu_now();                             \
 		size_t n_ = 0;                                                             \
 		while (n_ < MAX_SAMPLES && (n_ < REPEATS || mu_now() - begin < SECONDS)) { \
 			mural_error err = {0};                                             \
+			before;                                                            \
 			const double from = mu_now();                                      \
 			if ((b)->ops->row((b)->context, (op), &err) != MURAL_OK)           \
 				stop(err.message);                                         \
@@ -112,12 +113,13 @@ static void print_line(bench *b, const char *name, double seconds, double flops,
 	       floor_seconds * 1e6, 100 * floor_seconds / seconds, times, seconds * (double)times * 1e3);
 }
 
-#define TIME(b, row, op, name, flops, bytes, times)                           \
+#define TIME_AFTER(b, row, op, before, name, flops, bytes, times)             \
 	do {                                                                  \
 		double seconds_;                                              \
-		MEDIAN(b, row, op, seconds_);                                 \
+		MEDIAN(b, row, op, before, seconds_);                         \
 		print_line(b, name, seconds_, flops, (double)(bytes), times); \
 	} while (0)
+#define TIME(b, row, op, name, flops, bytes, times) TIME_AFTER(b, row, op, (void)0, name, flops, bytes, times)
 
 static void measure_floors(bench *b, int threads)
 {
@@ -127,10 +129,10 @@ static void measure_floors(bench *b, int threads)
 	float *x = numbers(side * side, 1), *w = numbers(side * side, 1), *y = numbers(side * side, 1);
 	product.x = x, product.w = w, product.y = y;
 	double seconds;
-	MEDIAN(b, linear_forward, &product, seconds);
+	MEDIAN(b, linear_forward, &product, (void)0, seconds);
 	b->flops_rate = 2.0 * (double)(side * side * side) / seconds;
 	mu_cast copy = {.n = n, .from_type = MU_F32, .to_type = MU_F32, .from = memory(n * 4), .to = memory(n * 4)};
-	MEDIAN(b, cast, &copy, seconds);
+	MEDIAN(b, cast, &copy, (void)0, seconds);
 	b->bytes_rate = 8.0 * (double)n / seconds;
 	printf("table %s, %d thread(s), 0 means all: product of 2048^3 %.0f GFLOP/s, copy of 256 MiB %.1f GB/s\n",
 	       b->ops->name, threads, b->flops_rate * 1e-9, b->bytes_rate * 1e-9);
@@ -149,8 +151,10 @@ static void time_linear(bench *b, const char *name, size_t rows, size_t in, size
 	snprintf(label, sizeof label, "%s %zu -> %zu", name, in, out);
 	TIME(b, linear_forward, &op, label, flops, 4 * (rows * (in + out * (gelu ? 2 : 1)) + in * out), times);
 	snprintf(label, sizeof label, "%s backward", name);
-	TIME(b, linear_backward, &op, label, flops * (input_gradient ? 2 : 1),
-	     4 * (rows * (2 * in + out * (gelu ? 3 : 1)) + 3 * in * out), times);
+	/* The row overwrites d_y; left alone, repeats would shrink it to subnormal numbers. */
+	TIME_AFTER(b, linear_backward, &op, memcpy(b->d, b->f, rows * out * sizeof(float)), label,
+	           flops * (input_gradient ? 2 : 1), 4 * (rows * (2 * in + out * (gelu ? 3 : 1)) + 3 * in * out),
+	           times);
 }
 
 static void time_norm(bench *b, const model *m, size_t times)

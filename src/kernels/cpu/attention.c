@@ -1,13 +1,20 @@
 /* Self-attention, one image and head at a time, scores in cache. Letters as in kernels/ops.h.
  *
- * Idea: a head's keys and values (2 * N * K floats, 100 KiB for a ViT at 224) are packed once into this thread's scratch,
- * keys transposed; then blocks of QUERIES rows go through scores, softmax and the product with the values while their
- * scores stay in the first- and second-level caches. No N x N array exists. Backward recomputes the probabilities from
- * lse and adds each block's share to d_k and d_v. FLOPs: 4 N^2 K per head forward, 10 N^2 K backward.
+ * Idea: a head's keys and values (2 * N * K floats, 100 KiB for a ViT at 224) are packed once into this thread's scratch.
+ * Blocks of 64 queries then go through scores, softmax and the product with the values; no N x N array exists. Scores lie
+ * transposed, [key, query]: a vector holds 16 queries, so maxima and sums run down the keys without a horizontal step,
+ * and nothing has to be masked behind the last key. (Scores as [query, key] spent 220 cycles per row on horizontal
+ * maxima and sums, three times the products of a head of size 16.) Backward recomputes the probabilities from lse and adds
+ * each block's share to d_k and d_v. FLOPs: 4 N^2 K per head forward, 10 N^2 K backward.
  *
- * Every product is c[m, n] (+)= a[m, k] b[k, n] with b and c rows contiguous and a with any two strides (so a transpose
+ * Every product is c[m, n] (+)= a[m, k] b[k, n] with rows of b and c contiguous and a with any two strides (so a transpose
  * costs nothing), in tiles of 6 rows x 64 columns of accumulators: 24 AVX-512 registers, 10 loads per 24 multiply-adds;
  * 6 x 16 for AVX2 (12 registers). m is rounded up to whole tiles; the extra rows are scratch that nobody reads.
+ *
+ * Measured on one core of a Xeon with AVX-512 (150 GFLOP/s in a large product): 197 tokens, K = 64: 98 GFLOP/s forward,
+ * 100 backward; 50 tokens, K = 16: 48 and 57, of which padding to tiles and lanes takes a quarter. The inner loop runs at
+ * the peak; the rest is exp and the trip of q, k, v and gradients between the third-level cache and scratch. Did not
+ * help: blocks of 32, 48 or 96 queries; asking for output rows before the products.
  *
  * 1 / sqrt(K) is multiplied into q when it is packed. Sums of the softmax divide o at the end, not each probability.
  * SPDX-License-Identifier: MIT */
@@ -19,10 +26,13 @@
 
 #define TILE_ROWS 6
 #define TILE_VECTORS 4
-#define QUERIES 24 /* rows of scores at a time; a multiple of TILE_ROWS */
+#define QUERIES 64 /* columns of scores at a time */
+#define CHAINS 4 /* maxima and sums side by side, to hide the latency of one */
+/* Rows ahead that packing asks the memory for: a head's rows are a page apart, too far for the hardware to guess. */
+#define AHEAD 8
 
 struct product {
-	size_t n, k; /* n: a multiple of MU_LANES; m is the number of parts times TILE_ROWS */
+	size_t m, n, k; /* n: a multiple of MU_LANES */
 	const float *a, *b;
 	size_t a_row, a_k, b_row, c_row;
 	float *c;
@@ -63,333 +73,372 @@ MU_CPU_INLINE void tile(const struct product *p, const int vectors, size_t row, 
 }
 
 /* Parts are tiles of rows. */
-MU_CPU_KERNEL(multiply)
+MU_CPU_KERNEL(multiply_tiles)
 {
 	const struct product *p = work;
-	for (size_t part = begin; part < end; part++) {
-		const size_t row = part * TILE_ROWS;
+	for (size_t row = begin * TILE_ROWS; row < end * TILE_ROWS; row += TILE_ROWS) {
 		size_t column = 0;
-		if (level == MU_CPU_AVX512)
+		if (level == MU_CPU_AVX512) {
 			for (; column + 4 * MU_LANES <= p->n; column += 4 * MU_LANES)
 				tile(p, 4, row, column);
-		for (; column + 2 * MU_LANES <= p->n && level == MU_CPU_AVX512; column += 2 * MU_LANES)
-			tile(p, 2, row, column);
+			for (; column + 2 * MU_LANES <= p->n; column += 2 * MU_LANES)
+				tile(p, 2, row, column);
+		}
 		for (; column < p->n; column += MU_LANES)
 			tile(p, 1, row, column);
 	}
 }
 
-/* Sizes in floats, padded so that tiles may run over, and where the arrays of one thread lie in its scratch. */
-struct layout {
-	size_t keys, size; /* N and K in whole vectors */
-	size_t rows; /* N in whole blocks */
-	size_t stride; /* floats of one thread */
-};
+MU_CPU_INLINE void multiply(mu_cpu_level level, const struct product *p)
+{
+	multiply_tiles[level](p, 0, (p->m + TILE_ROWS - 1) / TILE_ROWS, 0);
+}
 
 static size_t round_up(size_t n, size_t unit)
 {
 	return (n + unit - 1) / unit * unit;
 }
 
-static struct layout layout_of(const mu_attention *op)
-{
-	struct layout l = {.keys = round_up(op->tokens, MU_LANES),
-	                   .size = round_up(op->head_size, MU_LANES),
-	                   .rows = round_up(op->tokens, QUERIES)};
-	const size_t transposed = op->head_size * l.keys, plain = l.rows * l.size;
-	const size_t block = QUERIES * l.size, scores = QUERIES * l.keys;
-	const size_t keep = round_up(MU_SIMD_KEEP_SPACE(l.keys), MU_LANES);
-	l.stride = 2 * transposed + 3 * plain + 4 * block + 2 * scores + keep;
-	return l;
-}
-
 struct attention {
 	const mu_attention *op;
-	struct layout layout;
+	size_t rows, size; /* N in whole tiles, K in whole vectors */
+	size_t keep_row; /* floats of dropout factors of one query */
+	size_t stride; /* floats of one thread's scratch */
 	float scale; /* 1 / sqrt(K) */
 };
 
-/* What one thread works on: one head of one image. */
+/* Rows of queries end in a tile, rows of scores are read a little past the last one. */
+static struct attention view(const mu_attention *op)
+{
+	struct attention a = {.op = op,
+	                      .rows = round_up(op->tokens, TILE_ROWS),
+	                      .size = round_up(op->head_size, MU_LANES),
+	                      .keep_row = round_up(MU_SIMD_KEEP_SPACE(op->tokens) + MU_LANES, MU_LANES),
+	                      .scale = (float)(1 / sqrt((double)op->head_size))};
+	const size_t rows = 4 * a.rows * a.size, blocks = 5 * round_up(QUERIES, TILE_ROWS) * a.size;
+	const size_t scores = 3 * round_up(op->tokens, MU_LANES) * QUERIES;
+	a.stride = round_up(rows + blocks + scores + MU_LANES * a.keep_row, MU_LANES);
+	return a;
+}
+
+/* What one thread works on: one head of one image, and where its arrays lie in the scratch. */
 struct head {
-	size_t b, h, tokens, size;
+	size_t b, h;
 	const float *q, *k, *v; /* first token of the head; rows are 3 D apart */
-	float *k_transposed, *v_transposed; /* [K, keys] */
-	float *k_rows, *v_rows; /* [rows, size]; forward uses v, backward k: one place */
-	float *d_k, *d_v; /* [rows, size] */
-	float *q_block, *o_block, *d_o_block, *d_q_block; /* [QUERIES, size] */
-	float *p, *d_p; /* [QUERIES, keys] */
-	float *keep; /* dropout factors of one row */
+	float *k_rows, *v_rows, *d_k, *d_v; /* [rows, size] */
+	float *q_rows, *d_o_rows, *out; /* [QUERIES, size] */
+	float *q_columns, *d_o_columns; /* [K, QUERIES] */
+	float *p, *d_p, *keep; /* [N, QUERIES] */
+	float *keep_rows; /* [MU_LANES, keep_row] */
 };
+
+static float *take(float **from, size_t n)
+{
+	float *taken = *from;
+	*from += n;
+	return taken;
+}
 
 static struct head head_of(const struct attention *a, size_t part, size_t thread)
 {
 	const mu_attention *op = a->op;
-	const struct layout *l = &a->layout;
-	const size_t D = op->heads * op->head_size;
-	struct head head = {.b = part / op->heads, .h = part % op->heads, .tokens = op->tokens, .size = op->head_size};
+	const size_t D = op->heads * op->head_size, rows = a->rows * a->size;
+	const size_t block = round_up(QUERIES, TILE_ROWS) * a->size;
+	const size_t scores = round_up(op->tokens, MU_LANES) * QUERIES;
+	float *scratch = (float *)op->scratch + thread * a->stride;
+	struct head head = {.b = part / op->heads, .h = part % op->heads};
 	head.q = (const float *)op->qkv + head.b * op->tokens * 3 * D + head.h * op->head_size;
 	head.k = head.q + D;
 	head.v = head.k + D;
-	float *at = (float *)op->scratch + thread * l->stride;
-	head.k_transposed = at, at += op->head_size * l->keys;
-	head.v_transposed = at, at += op->head_size * l->keys;
-	head.k_rows = head.v_rows = at, at += l->rows * l->size;
-	head.d_k = at, at += l->rows * l->size;
-	head.d_v = at, at += l->rows * l->size;
-	head.q_block = at, at += QUERIES * l->size;
-	head.o_block = at, at += QUERIES * l->size;
-	head.d_o_block = at, at += QUERIES * l->size;
-	head.d_q_block = at, at += QUERIES * l->size;
-	head.p = at, at += QUERIES * l->keys;
-	head.d_p = at, at += QUERIES * l->keys;
-	head.keep = at;
+	head.k_rows = take(&scratch, rows);
+	head.v_rows = take(&scratch, rows);
+	head.d_k = take(&scratch, rows);
+	head.d_v = take(&scratch, rows);
+	head.q_rows = take(&scratch, block);
+	head.d_o_rows = take(&scratch, block);
+	head.out = take(&scratch, block);
+	head.q_columns = take(&scratch, block);
+	head.d_o_columns = take(&scratch, block);
+	head.p = take(&scratch, scores);
+	head.d_p = take(&scratch, scores);
+	head.keep = take(&scratch, scores);
+	head.keep_rows = scratch;
 	return head;
 }
 
-/* rows x K from an array with rows `stride` apart to a dense one [.., size] times scale, zeros in the padding; fills up
- * to whole tiles of rows. */
-MU_CPU_INLINE void pack(float *to, const float *from, size_t stride, size_t rows, size_t K, size_t size, float scale)
+/* rows x K from an array with rows `stride` apart to a dense one [.., size] times scale; zeros in the padding and in
+ * rows up to `padded`. */
+MU_CPU_INLINE void pack(const struct attention *a, float *to, const float *from, size_t stride, size_t rows,
+                        size_t padded, float scale)
 {
-	const size_t padded = (rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+	const size_t K = a->op->head_size, size = a->size;
 	for (size_t row = 0; row < rows; row++) {
-#pragma omp simd
-		for (size_t i = 0; i < K; i++)
-			to[row * size + i] = from[row * stride + i] * scale;
-		for (size_t i = K; i < size; i++)
-			to[row * size + i] = 0;
+		const float *line = from + row * stride, *later = row + AHEAD < rows ? line + AHEAD * stride : line;
+		for (size_t i = 0; i < size; i += MU_LANES) {
+			__builtin_prefetch(later + i);
+			mu_simd_store(to + row * size + i, mu_simd_load_up_to(line + i, K - i) * scale);
+		}
 	}
 	memset(to + rows * size, 0, (padded - rows) * size * sizeof *to);
 }
 
-MU_CPU_INLINE void unpack(float *to, size_t stride, const float *from, size_t rows, size_t K, size_t size, float scale)
+MU_CPU_INLINE void unpack(const struct attention *a, float *to, size_t stride, const float *from, size_t rows,
+                          float scale)
 {
-	for (size_t row = 0; row < rows; row++) {
-#pragma omp simd
-		for (size_t i = 0; i < K; i++)
-			to[row * stride + i] = from[row * size + i] * scale;
-	}
+	const size_t K = a->op->head_size, size = a->size;
+	for (size_t row = 0; row < rows; row++)
+		for (size_t i = 0; i < size; i += MU_LANES)
+			mu_simd_store_up_to(to + row * stride + i, K - i, mu_simd_load(from + row * size + i) * scale);
 }
 
-/* to[K, keys] = transpose of from, zeros in the padding. Sixteen tokens at a time, so that stores fill whole lines. */
-MU_CPU_INLINE void pack_transposed(float *to, const float *from, size_t stride, size_t N, size_t K, size_t keys)
+/* to[rows, QUERIES] = transpose of from[n, ..], whose rows are `stride` apart; n and rows in whole vectors. */
+MU_CPU_INLINE void transpose(float *to, const float *from, size_t stride, size_t n, size_t rows)
 {
-	for (size_t first = 0; first < keys; first += MU_LANES) {
-		const size_t n = N - first < MU_LANES ? N - first : MU_LANES;
-		const float *line = from + first * stride;
-		for (size_t i = 0; i < K; i++) {
-			float *row = to + i * keys + first;
-			for (size_t j = 0; j < n; j++)
-				row[j] = line[j * stride + i];
-			for (size_t j = n; j < MU_LANES; j++)
-				row[j] = 0;
+	for (size_t first = 0; first < n; first += MU_LANES)
+		for (size_t row = 0; row < rows; row += MU_LANES) {
+			mu_simd block[MU_LANES];
+			for (size_t i = 0; i < MU_LANES; i++)
+				block[i] = mu_simd_load(from + (first + i) * stride + row);
+			mu_simd_transpose(block);
+			for (size_t i = 0; i < MU_LANES; i++)
+				mu_simd_store(to + (row + i) * QUERIES + first, block[i]);
+		}
+}
+
+/* keep[N, QUERIES]: the dropout factors of queries [first, first + count). */
+MU_CPU_INLINE void fill_keep(const struct attention *a, const struct head *head, size_t first, size_t count)
+{
+	const mu_attention *op = a->op;
+	const size_t N = op->tokens;
+	for (size_t group = 0; group < count; group += MU_LANES) {
+		const float *rows[MU_LANES];
+		for (size_t i = 0; i < MU_LANES; i++) {
+			/* Lanes past the last query repeat it. */
+			const size_t query = first + (group + i < count ? group + i : count - 1);
+			rows[i] =
+			        mu_simd_keep(&op->dropout, op->dropout.stream_B[head->b],
+			                     ((uint64_t)head->h * N + query) * N, N, head->keep_rows + i * a->keep_row);
+		}
+		for (size_t key = 0; key < N; key += MU_LANES) {
+			mu_simd block[MU_LANES];
+			for (size_t i = 0; i < MU_LANES; i++)
+				block[i] = mu_simd_load(rows[i] + key);
+			mu_simd_transpose(block);
+			for (size_t i = 0; i < MU_LANES; i++)
+				mu_simd_store(head->keep + (key + i) * QUERIES + group, block[i]);
 		}
 	}
 }
 
-/* The dropout factors of one query's probabilities. */
-MU_CPU_INLINE const float *keep_row(const mu_attention *op, const struct head *head, size_t query)
+/* Sixteen columns of scores become exp(score - largest of its column). */
+MU_CPU_INLINE void softmax_columns(float *p, size_t N, mu_simd *largest, mu_simd *sum)
 {
-	const uint64_t element = ((uint64_t)head->h * op->tokens + query) * op->tokens;
-	return mu_simd_keep(&op->dropout, op->dropout.stream_B[head->b], element, op->tokens, head->keep);
-}
-
-/* Scores become exp(score - largest) in place, 0 in the padding. Returns their sum. */
-MU_CPU_INLINE float softmax_row(float *p, size_t N, size_t keys, float *largest)
-{
-	for (size_t key = N; key < keys; key++)
-		p[key] = -INFINITY;
-	const float most = mu_simd_largest(p, keys);
-	mu_simd sum = {0};
-	for (size_t key = 0; key < keys; key += MU_LANES) {
-		const mu_simd e = mu_simd_exp(mu_simd_load(p + key) - most);
-		mu_simd_store(p + key, e);
-		sum += e;
+	mu_simd most[CHAINS], sums[CHAINS];
+	for (size_t chain = 0; chain < CHAINS; chain++) {
+		most[chain] = mu_simd_all(-INFINITY);
+		sums[chain] = (mu_simd){0};
 	}
-	*largest = most;
-	return mu_simd_sum(sum);
+	size_t key = 0;
+	for (; key + CHAINS <= N; key += CHAINS)
+		for (size_t chain = 0; chain < CHAINS; chain++)
+			most[chain] = mu_simd_larger(most[chain], mu_simd_load(p + (key + chain) * QUERIES));
+	for (; key < N; key++)
+		most[0] = mu_simd_larger(most[0], mu_simd_load(p + key * QUERIES));
+	const mu_simd top = mu_simd_larger(mu_simd_larger(most[0], most[1]), mu_simd_larger(most[2], most[3]));
+	for (key = 0; key + CHAINS <= N; key += CHAINS)
+		for (size_t chain = 0; chain < CHAINS; chain++) {
+			float *at = p + (key + chain) * QUERIES;
+			const mu_simd e = mu_simd_exp_negative(mu_simd_load(at) - top);
+			mu_simd_store(at, e);
+			sums[chain] += e;
+		}
+	for (; key < N; key++) {
+		const mu_simd e = mu_simd_exp_negative(mu_simd_load(p + key * QUERIES) - top);
+		mu_simd_store(p + key * QUERIES, e);
+		sums[0] += e;
+	}
+	*largest = top;
+	*sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-MU_CPU_INLINE void scores(const struct attention *a, const struct head *head, size_t tiles, size_t thread,
-                          mu_cpu_level level)
+MU_CPU_INLINE void apply_keep(const struct head *head, size_t N, size_t columns)
 {
-	const struct layout *l = &a->layout;
-	const struct product product = {.n = l->keys,
-	                                .k = head->size,
-	                                .a = head->q_block,
-	                                .a_row = l->size,
-	                                .a_k = 1,
-	                                .b = head->k_transposed,
-	                                .b_row = l->keys,
-	                                .c = head->p,
-	                                .c_row = l->keys};
-	multiply[level](&product, 0, tiles, thread);
+	for (size_t key = 0; key < N; key++)
+		for (size_t i = key * QUERIES; i < key * QUERIES + columns; i += MU_LANES)
+			mu_simd_store(head->p + i, mu_simd_load(head->p + i) * mu_simd_load(head->keep + i));
 }
 
-MU_CPU_INLINE void block_forward(const struct attention *a, const struct head *head, size_t first, size_t count,
-                                 size_t thread, mu_cpu_level level)
+/* Scores, or gradients of probabilities: c[N, QUERIES] = rows[N, K] columns[K, QUERIES]. */
+MU_CPU_INLINE void keys_by_queries(mu_cpu_level level, const struct attention *a, float *c, const float *rows,
+                                   const float *columns, size_t count)
+{
+	const struct product p = {.m = a->op->tokens,
+	                          .n = (count + MU_LANES - 1) / MU_LANES * MU_LANES,
+	                          .k = a->op->head_size,
+	                          .a = rows,
+	                          .a_row = a->size,
+	                          .a_k = 1,
+	                          .b = columns,
+	                          .b_row = QUERIES,
+	                          .c = c,
+	                          .c_row = QUERIES};
+	multiply(level, &p);
+}
+
+/* out[count, K] = weights[N, QUERIES]^T rows[N, K] */
+MU_CPU_INLINE void queries_by_size(mu_cpu_level level, const struct attention *a, float *out, const float *weights,
+                                   const float *rows, size_t count)
+{
+	const struct product p = {.m = count,
+	                          .n = a->size,
+	                          .k = a->op->tokens,
+	                          .a = weights,
+	                          .a_row = 1,
+	                          .a_k = QUERIES,
+	                          .b = rows,
+	                          .b_row = a->size,
+	                          .c = out,
+	                          .c_row = a->size};
+	multiply(level, &p);
+}
+
+/* d[N, K] += weights[N, QUERIES] rows[count, K]: what a block of queries sends to keys or values. */
+MU_CPU_INLINE void add_to_keys(mu_cpu_level level, const struct attention *a, float *d, const float *weights,
+                               const float *rows, size_t count)
+{
+	const struct product p = {.m = a->op->tokens,
+	                          .n = a->size,
+	                          .k = count,
+	                          .a = weights,
+	                          .a_row = QUERIES,
+	                          .a_k = 1,
+	                          .b = rows,
+	                          .b_row = a->size,
+	                          .c = d,
+	                          .c_row = a->size,
+	                          .accumulate = true};
+	multiply(level, &p);
+}
+
+/* Packs queries [first, first + count) times 1 / sqrt(K) and makes their scores. */
+MU_CPU_INLINE void make_scores(mu_cpu_level level, const struct attention *a, const struct head *head, size_t first,
+                               size_t count)
+{
+	const size_t stride = 3 * a->op->heads * a->op->head_size;
+	const size_t columns = (count + MU_LANES - 1) / MU_LANES * MU_LANES;
+	pack(a, head->q_rows, head->q + first * stride, stride, count, columns, a->scale);
+	transpose(head->q_columns, head->q_rows, a->size, columns, a->size);
+	keys_by_queries(level, a, head->p, head->k_rows, head->q_columns, count);
+}
+
+MU_CPU_INLINE void block_forward(mu_cpu_level level, const struct attention *a, const struct head *head, size_t first,
+                                 size_t count)
 {
 	const mu_attention *op = a->op;
-	const struct layout *l = &a->layout;
-	const size_t N = op->tokens, K = op->head_size, D = op->heads * K;
-	const size_t tiles = (count + TILE_ROWS - 1) / TILE_ROWS;
-	float *o = (float *)op->o + (head->b * N + first) * D + head->h * K;
+	const size_t N = op->tokens, D = op->heads * op->head_size;
+	float *o = (float *)op->o + (head->b * N + first) * D + head->h * op->head_size;
 	float *lse = (float *)op->lse + (head->b * op->heads + head->h) * N + first;
-	float share[QUERIES];
+	float largest[QUERIES], sum[QUERIES];
 
-	pack(head->q_block, head->q + first * 3 * D, 3 * D, count, K, l->size, a->scale);
-	scores(a, head, tiles, thread, level);
-	for (size_t row = 0; row < count; row++) {
-		float *p = head->p + row * l->keys, largest;
-		const float sum = softmax_row(p, N, l->keys, &largest);
-		lse[row] = (float)((double)largest + log((double)sum));
-		share[row] = 1 / sum;
-		if (op->dropout.threshold == 0)
-			continue;
-		const float *keep = keep_row(op, head, first + row);
-		for (size_t key = 0; key < l->keys; key += MU_LANES)
-			mu_simd_store(p + key, mu_simd_load(p + key) * mu_simd_load(keep + key));
+	make_scores(level, a, head, first, count);
+	for (size_t column = 0; column < count; column += MU_LANES) {
+		mu_simd top, total;
+		softmax_columns(head->p + column, N, &top, &total);
+		mu_simd_store(largest + column, top);
+		mu_simd_store(sum + column, total);
 	}
-	const struct product product = {.n = l->size,
-	                                .k = N,
-	                                .a = head->p,
-	                                .a_row = l->keys,
-	                                .a_k = 1,
-	                                .b = head->v_rows,
-	                                .b_row = l->size,
-	                                .c = head->o_block,
-	                                .c_row = l->size};
-	multiply[level](&product, 0, tiles, thread);
-	for (size_t row = 0; row < count; row++)
-		unpack(o + row * D, D, head->o_block + row * l->size, 1, K, l->size, share[row]);
+	if (op->dropout.threshold != 0) {
+		fill_keep(a, head, first, count);
+		apply_keep(head, N, count);
+	}
+	queries_by_size(level, a, head->out, head->p, head->v_rows, count);
+	for (size_t query = 0; query < count; query++) {
+		lse[query] = largest[query] + logf(sum[query]);
+		unpack(a, o + query * D, D, head->out + query * a->size, 1, 1 / sum[query]);
+	}
 }
 
 MU_CPU_KERNEL(heads_forward)
 {
 	const struct attention *a = work;
-	const struct layout *l = &a->layout;
-	const size_t N = a->op->tokens, K = a->op->head_size, row = 3 * a->op->heads * K;
+	const size_t N = a->op->tokens, stride = 3 * a->op->heads * a->op->head_size;
 	for (size_t part = begin; part < end; part++) {
 		const struct head head = head_of(a, part, thread);
-		pack_transposed(head.k_transposed, head.k, row, N, K, l->keys);
-		pack(head.v_rows, head.v, row, N, K, l->size, 1);
+		pack(a, head.k_rows, head.k, stride, N, a->rows, 1);
+		pack(a, head.v_rows, head.v, stride, N, a->rows, 1);
 		for (size_t first = 0; first < N; first += QUERIES)
-			block_forward(a, &head, first, N - first < QUERIES ? N - first : QUERIES, thread, level);
+			block_forward(level, a, &head, first, N - first < QUERIES ? N - first : QUERIES);
 	}
 }
 
-/* p = exp(score - lse) and its gradient d_s = p (keep d_p - sum p keep d_p) in place of d_p; then p takes the keep. */
-MU_CPU_INLINE void row_backward(const struct attention *a, const struct head *head, size_t query, float *p, float *d_p)
+/* Sixteen columns: p = exp(score - lse) and d_s = p (keep d_p - sum p keep d_p) in place of d_p. */
+MU_CPU_INLINE void softmax_columns_backward(float *p, float *d_p, const float *keep, size_t N, mu_simd lse)
 {
-	const mu_attention *op = a->op;
-	const size_t keys = a->layout.keys;
-	const float lse = ((const float *)op->lse)[(head->b * op->heads + head->h) * op->tokens + query];
-	const float *keep = op->dropout.threshold == 0 ? NULL : keep_row(op, head, query);
-	mu_simd sums = {0};
-	for (size_t key = 0; key < keys; key += MU_LANES) {
-		const mu_simd e = mu_simd_exp(mu_simd_load(p + key) - lse);
-		mu_simd d = mu_simd_load(d_p + key);
+	mu_simd sum = {0};
+	for (size_t key = 0; key < N; key++) {
+		const size_t i = key * QUERIES;
+		const mu_simd e = mu_simd_exp(mu_simd_load(p + i) - lse);
+		mu_simd d = mu_simd_load(d_p + i);
 		if (keep) {
-			d *= mu_simd_load(keep + key);
-			mu_simd_store(d_p + key, d);
+			d *= mu_simd_load(keep + i);
+			mu_simd_store(d_p + i, d);
 		}
-		mu_simd_store(p + key, e);
-		sums += e * d;
+		mu_simd_store(p + i, e);
+		sum += e * d;
 	}
-	const float sum = mu_simd_sum(sums);
-	for (size_t key = 0; key < keys; key += MU_LANES) {
-		const mu_simd e = mu_simd_load(p + key);
-		mu_simd_store(d_p + key, e * (mu_simd_load(d_p + key) - sum));
-		if (keep)
-			mu_simd_store(p + key, e * mu_simd_load(keep + key));
-	}
+	for (size_t i = 0; i < N * QUERIES; i += QUERIES)
+		mu_simd_store(d_p + i, mu_simd_load(p + i) * (mu_simd_load(d_p + i) - sum));
 }
 
-/* d[N, size] += weights[count, N]^T rows[count, size]: what a block of queries sends to keys or values. */
-MU_CPU_INLINE void add_to_keys(const struct attention *a, float *d, const float *weights, const float *rows,
-                               size_t count, size_t thread, mu_cpu_level level)
-{
-	const struct layout *l = &a->layout;
-	const struct product product = {.n = l->size,
-	                                .k = count,
-	                                .a = weights,
-	                                .a_row = 1,
-	                                .a_k = l->keys,
-	                                .b = rows,
-	                                .b_row = l->size,
-	                                .c = d,
-	                                .c_row = l->size,
-	                                .accumulate = true};
-	multiply[level](&product, 0, (a->op->tokens + TILE_ROWS - 1) / TILE_ROWS, thread);
-}
-
-MU_CPU_INLINE void block_backward(const struct attention *a, const struct head *head, size_t first, size_t count,
-                                  size_t thread, mu_cpu_level level)
+MU_CPU_INLINE void block_backward(mu_cpu_level level, const struct attention *a, const struct head *head, size_t first,
+                                  size_t count)
 {
 	const mu_attention *op = a->op;
-	const struct layout *l = &a->layout;
-	const size_t N = op->tokens, K = op->head_size, D = op->heads * K;
-	const size_t tiles = (count + TILE_ROWS - 1) / TILE_ROWS;
-	const float *d_o = (const float *)op->d_o + (head->b * N + first) * D + head->h * K;
-
-	pack(head->q_block, head->q + first * 3 * D, 3 * D, count, K, l->size, a->scale);
-	pack(head->d_o_block, d_o, D, count, K, l->size, 1);
-	scores(a, head, tiles, thread, level);
-	const struct product to_p = {.n = l->keys,
-	                             .k = K,
-	                             .a = head->d_o_block,
-	                             .a_row = l->size,
-	                             .a_k = 1,
-	                             .b = head->v_transposed,
-	                             .b_row = l->keys,
-	                             .c = head->d_p,
-	                             .c_row = l->keys};
-	multiply[level](&to_p, 0, tiles, thread);
-	for (size_t row = 0; row < count; row++)
-		row_backward(a, head, first + row, head->p + row * l->keys, head->d_p + row * l->keys);
-	add_to_keys(a, head->d_v, head->p, head->d_o_block, count, thread, level);
-	add_to_keys(a, head->d_k, head->d_p, head->q_block, count, thread, level);
-	const struct product to_q = {.n = l->size,
-	                             .k = N,
-	                             .a = head->d_p,
-	                             .a_row = l->keys,
-	                             .a_k = 1,
-	                             .b = head->k_rows,
-	                             .b_row = l->size,
-	                             .c = head->d_q_block,
-	                             .c_row = l->size};
-	multiply[level](&to_q, 0, tiles, thread);
+	const size_t N = op->tokens, D = op->heads * op->head_size;
+	const size_t columns = (count + MU_LANES - 1) / MU_LANES * MU_LANES;
+	const float *d_o = (const float *)op->d_o + (head->b * N + first) * D + head->h * op->head_size;
+	const float *lse = (const float *)op->lse + (head->b * op->heads + head->h) * N + first;
 	float *d_q = (float *)op->d_qkv + (head->q - (const float *)op->qkv) + first * 3 * D;
-	unpack(d_q, 3 * D, head->d_q_block, count, K, l->size, a->scale);
+	const bool dropout = op->dropout.threshold != 0;
+
+	make_scores(level, a, head, first, count);
+	pack(a, head->d_o_rows, d_o, D, count, columns, 1);
+	transpose(head->d_o_columns, head->d_o_rows, a->size, columns, a->size);
+	keys_by_queries(level, a, head->d_p, head->v_rows, head->d_o_columns, count);
+	if (dropout)
+		fill_keep(a, head, first, count);
+	for (size_t column = 0; column < count; column += MU_LANES)
+		softmax_columns_backward(head->p + column, head->d_p + column, dropout ? head->keep + column : NULL, N,
+		                         mu_simd_load_up_to(lse + column, count - column));
+	if (dropout)
+		apply_keep(head, N, count);
+	add_to_keys(level, a, head->d_v, head->p, head->d_o_rows, count);
+	add_to_keys(level, a, head->d_k, head->d_p, head->q_rows, count);
+	queries_by_size(level, a, head->out, head->d_p, head->k_rows, count);
+	unpack(a, d_q, 3 * D, head->out, count, a->scale);
 }
 
 MU_CPU_KERNEL(heads_backward)
 {
 	const struct attention *a = work;
-	const struct layout *l = &a->layout;
-	const size_t N = a->op->tokens, K = a->op->head_size, D = a->op->heads * K;
+	const size_t N = a->op->tokens, D = a->op->heads * a->op->head_size;
 	for (size_t part = begin; part < end; part++) {
 		const struct head head = head_of(a, part, thread);
-		pack_transposed(head.k_transposed, head.k, 3 * D, N, K, l->keys);
-		pack_transposed(head.v_transposed, head.v, 3 * D, N, K, l->keys);
-		pack(head.k_rows, head.k, 3 * D, N, K, l->size, 1);
-		memset(head.d_k, 0, l->rows * l->size * sizeof(float));
-		memset(head.d_v, 0, l->rows * l->size * sizeof(float));
+		pack(a, head.k_rows, head.k, 3 * D, N, a->rows, 1);
+		pack(a, head.v_rows, head.v, 3 * D, N, a->rows, 1);
+		memset(head.d_k, 0, a->rows * a->size * sizeof(float));
+		memset(head.d_v, 0, a->rows * a->size * sizeof(float));
 		for (size_t first = 0; first < N; first += QUERIES)
-			block_backward(a, &head, first, N - first < QUERIES ? N - first : QUERIES, thread, level);
+			block_backward(level, a, &head, first, N - first < QUERIES ? N - first : QUERIES);
 		float *d_k = (float *)a->op->d_qkv + (head.k - (const float *)a->op->qkv);
-		unpack(d_k, 3 * D, head.d_k, N, K, l->size, 1);
-		unpack(d_k + D, 3 * D, head.d_v, N, K, l->size, 1);
+		unpack(a, d_k, 3 * D, head.d_k, N, 1);
+		unpack(a, d_k + D, 3 * D, head.d_v, N, 1);
 	}
 }
 
 size_t mu_cpu_attention_workspace(mu_ops_context *c, const mu_attention *op)
 {
-	return (size_t)c->threads * layout_of(op).stride * sizeof(float);
-}
-
-static struct attention view(const mu_attention *op)
-{
-	return (struct attention){op, layout_of(op), (float)(1 / sqrt((double)op->head_size))};
+	return (size_t)c->threads * view(op).stride * sizeof(float);
 }
 
 mural_status mu_cpu_attention_forward(mu_ops_context *c, const mu_attention *op, mural_error *err)

@@ -54,7 +54,7 @@ MU_CPU_INLINE double row_loss(const mu_cross_entropy *op, const float *logits, f
 	const double smooth = op->smoothing / (double)C;
 	mu_simd exps = {0}, distances = {0};
 	for (size_t c = 0; c < C; c += MU_LANES) {
-		exps += mu_simd_exp(mu_simd_load_filled(logits + c, C - c, -INFINITY) - largest);
+		exps += mu_simd_exp_negative(mu_simd_load_filled(logits + c, C - c, -INFINITY) - largest);
 		distances += mu_simd_load_filled(logits + c, C - c, largest) - largest;
 	}
 	const double sum = (double)mu_simd_sum(exps), distance = (double)mu_simd_sum(distances);
@@ -70,7 +70,7 @@ MU_CPU_INLINE double row_loss(const mu_cross_entropy *op, const float *logits, f
 	const double own_softmax = exp(own) / sum;
 	for (size_t c = 0; c < C; c += MU_LANES) {
 		const mu_simd below = mu_simd_load_filled(logits + c, C - c, largest) - largest;
-		mu_simd_store_up_to(d_logits + c, C - c, mu_simd_exp(below) * factor - lower);
+		mu_simd_store_up_to(d_logits + c, C - c, mu_simd_exp_negative(below) * factor - lower);
 	}
 	d_logits[label] = (float)(op->scale * (own_softmax - (1 - op->smoothing) - smooth));
 	return loss;

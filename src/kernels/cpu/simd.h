@@ -65,14 +65,29 @@ MU_CPU_INLINE void mu_simd_store_up_to(float *p, size_t n, mu_simd x)
 	memcpy(p, edge, n * sizeof *p);
 }
 
+/* Lanes of a and b in turn: the first or the last eight of each. */
+MU_CPU_INLINE mu_simd mu_simd_zip_low(mu_simd a, mu_simd b)
+{
+	return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+
+MU_CPU_INLINE mu_simd mu_simd_zip_high(mu_simd a, mu_simd b)
+{
+	return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+/* The lanes moved down by 8, 4, 2 or 1; what comes in above is not used. */
+#define MU_SIMD_DOWN(x, by)                                                                                       \
+	__builtin_shufflevector(x, x, by, by + 1, by + 2, by + 3, by + 4, by + 5, by + 6, by + 7, by + 8, by + 9, \
+	                        by + 10, by + 11, by + 12, by + 13, by + 14, by + 15)
+
 MU_CPU_INLINE float mu_simd_sum(mu_simd x)
 {
-	float lane[MU_LANES];
-	mu_simd_store(lane, x);
-	for (int half = MU_LANES / 2; half > 0; half /= 2)
-		for (int i = 0; i < half; i++)
-			lane[i] += lane[i + half];
-	return lane[0];
+	x += MU_SIMD_DOWN(x, 8);
+	x += MU_SIMD_DOWN(x, 4);
+	x += MU_SIMD_DOWN(x, 2);
+	x += MU_SIMD_DOWN(x, 1);
+	return x[0];
 }
 
 /* where ? a : b; where holds all ones or zeros per lane, as comparisons give them. */
@@ -92,23 +107,27 @@ MU_CPU_INLINE mu_simd mu_simd_at_least(mu_simd x, mu_simd limit)
 	return mu_simd_select((mu_simd_bits)(x < limit), limit, x);
 }
 
+/* b where it is larger, else a. */
+MU_CPU_INLINE mu_simd mu_simd_larger(mu_simd a, mu_simd b)
+{
+	return mu_simd_select((mu_simd_bits)(b > a), b, a);
+}
+
 /* The largest of n floats as comparisons find it, -inf if there is none: a NaN never wins. */
 MU_CPU_INLINE float mu_simd_largest(const float *p, size_t n)
 {
 	mu_simd most = mu_simd_all(-__builtin_inff());
 	size_t i = 0;
-	for (; i + MU_LANES <= n; i += MU_LANES) {
-		const mu_simd x = mu_simd_load(p + i);
-		most = mu_simd_select((mu_simd_bits)(x > most), x, most);
-	}
-	float lane[MU_LANES];
-	mu_simd_store(lane, most);
-	for (int half = MU_LANES / 2; half > 0; half /= 2)
-		for (int j = 0; j < half; j++)
-			lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
+	for (; i + MU_LANES <= n; i += MU_LANES)
+		most = mu_simd_larger(most, mu_simd_load(p + i));
+	most = mu_simd_larger(most, MU_SIMD_DOWN(most, 8));
+	most = mu_simd_larger(most, MU_SIMD_DOWN(most, 4));
+	most = mu_simd_larger(most, MU_SIMD_DOWN(most, 2));
+	most = mu_simd_larger(most, MU_SIMD_DOWN(most, 1));
+	float largest = most[0];
 	for (; i < n; i++)
-		lane[0] = p[i] > lane[0] ? p[i] : lane[0];
-	return lane[0];
+		largest = p[i] > largest ? p[i] : largest;
+	return largest;
 }
 
 /* exp(x) for x in [-87.3, 88.3], within 1.2 units in the last place.
@@ -129,13 +148,34 @@ MU_CPU_INLINE mu_simd mu_simd_exp_inside(mu_simd x)
 	return p * (mu_simd)(((mu_simd_bits)shifted + 127) << 23);
 }
 
+/* exp(x) for x <= 0: 1.2e-38 below the range. */
+MU_CPU_INLINE mu_simd mu_simd_exp_negative(mu_simd x)
+{
+	return mu_simd_exp_inside(mu_simd_at_least(x, mu_simd_all(-87.3f)));
+}
+
 /* exp(x) for any x; 1.2e-38 below the range, 2.3e38 above. */
 MU_CPU_INLINE mu_simd mu_simd_exp(mu_simd x)
 {
-	return mu_simd_exp_inside(mu_simd_at_most(mu_simd_at_least(x, mu_simd_all(-87.3f)), mu_simd_all(88.3f)));
+	return mu_simd_exp_negative(mu_simd_at_most(x, mu_simd_all(88.3f)));
 }
 
-/* The two halves of the erf GELU, of t = |x| limited to 13, where both are 1e-37:
+/* rows becomes its transpose: four rounds, each of which deals the two halves of the deck in turn. */
+MU_CPU_INLINE void mu_simd_transpose(mu_simd rows[MU_LANES])
+{
+	for (int round = 0; round < 4; round++) {
+		mu_simd dealt[MU_LANES];
+		for (int i = 0; i < MU_LANES / 2; i++) {
+			dealt[2 * i] = mu_simd_zip_low(rows[i], rows[i + MU_LANES / 2]);
+			dealt[2 * i + 1] = mu_simd_zip_high(rows[i], rows[i + MU_LANES / 2]);
+		}
+		for (int i = 0; i < MU_LANES; i++)
+			rows[i] = dealt[i];
+	}
+}
+
+/* The two halves of the erf GELU, of t = |x| limited to 12.9, where both are still normal numbers (an AVX-512 unit
+ * takes a hundred times as long for subnormal ones) of about 1e-37:
  *     tail = 1 - Phi(t) = bell * R(t),  bell = exp(-t^2 / 2)
  * R is smooth, so a quotient of degrees 4 and 5 holds it within 5e-9 everywhere and the left tail keeps its digits,
  * which 1 + erf would lose. All coefficients are positive: nothing cancels. */
@@ -145,7 +185,7 @@ typedef struct mu_simd_normal {
 
 MU_CPU_INLINE mu_simd_normal mu_simd_normal_tail(mu_simd x)
 {
-	const mu_simd t = mu_simd_at_most((mu_simd)((mu_simd_bits)x & 0x7fffffffu), mu_simd_all(13.0f));
+	const mu_simd t = mu_simd_at_most((mu_simd)((mu_simd_bits)x & 0x7fffffffu), mu_simd_all(12.9f));
 	const mu_simd bell = mu_simd_exp_inside(t * t * -0.5f);
 	mu_simd p = t * 0.0039945997783f + 0.039810940802f;
 	p = p * t + 0.18079114162f;
@@ -231,21 +271,15 @@ MU_CPU_INLINE const float *mu_simd_keep(const mu_dropout_rule *rule, uint64_t st
 		c1 = (mu_simd_bits)(c1 >= rule->threshold) & scale;
 		c2 = (mu_simd_bits)(c2 >= rule->threshold) & scale;
 		c3 = (mu_simd_bits)(c3 >= rule->threshold) & scale;
-		/* From four words of sixteen counters to sixteen counters of four words: pairs, then pairs of pairs. */
-#define MU_PAIRS(a, b, h)                                                                                           \
-	__builtin_shufflevector(a, b, h, h + 16, h + 1, h + 17, h + 2, h + 18, h + 3, h + 19, h + 4, h + 20, h + 5, \
-	                        h + 21, h + 6, h + 22, h + 7, h + 23)
-#define MU_FOURS(a, b, h)                                                                                           \
-	__builtin_shufflevector(a, b, h, h + 1, h + 16, h + 17, h + 2, h + 3, h + 18, h + 19, h + 4, h + 5, h + 20, \
-	                        h + 21, h + 6, h + 7, h + 22, h + 23)
-		const mu_simd_bits low01 = MU_PAIRS(c0, c1, 0), high01 = MU_PAIRS(c0, c1, 8);
-		const mu_simd_bits low23 = MU_PAIRS(c2, c3, 0), high23 = MU_PAIRS(c2, c3, 8);
-		mu_simd_store(space + done, (mu_simd)MU_FOURS(low01, low23, 0));
-		mu_simd_store(space + done + MU_LANES, (mu_simd)MU_FOURS(low01, low23, 8));
-		mu_simd_store(space + done + 2 * MU_LANES, (mu_simd)MU_FOURS(high01, high23, 0));
-		mu_simd_store(space + done + 3 * MU_LANES, (mu_simd)MU_FOURS(high01, high23, 8));
-#undef MU_PAIRS
-#undef MU_FOURS
+		/* From four words of sixteen counters to sixteen counters of four words: two rounds of dealing. */
+		const mu_simd low02 = mu_simd_zip_low((mu_simd)c0, (mu_simd)c2);
+		const mu_simd high02 = mu_simd_zip_high((mu_simd)c0, (mu_simd)c2);
+		const mu_simd low13 = mu_simd_zip_low((mu_simd)c1, (mu_simd)c3);
+		const mu_simd high13 = mu_simd_zip_high((mu_simd)c1, (mu_simd)c3);
+		mu_simd_store(space + done, mu_simd_zip_low(low02, low13));
+		mu_simd_store(space + done + MU_LANES, mu_simd_zip_high(low02, low13));
+		mu_simd_store(space + done + 2 * MU_LANES, mu_simd_zip_low(high02, high13));
+		mu_simd_store(space + done + 3 * MU_LANES, mu_simd_zip_high(high02, high13));
 	}
 	return space + skip;
 }
