@@ -6,6 +6,11 @@
  * SPDX-License-Identifier: MIT */
 #include "comm/mpi/inside.h"
 
+/* Bytes of one piece of an all-reduce. Libraries allocate a copy of what they reduce: from 32 MiB on glibc maps it anew each time,
+ * and it does not stay in the cache. 88 MB, 2 ranks on 2 cores, Open MPI 4.1.4, milliseconds of processor time per rank: 94 in
+ * one piece, 84 with 32 MiB, 34 with 8 MiB, 37 with 4, 50 with 1; 4 ranks: 106, 86, 60, 60, 57. */
+static const size_t REDUCE_BYTES = (size_t)8 << 20;
+
 static MPI_Datatype mpi_type(mu_dtype type)
 {
 	switch (type) {
@@ -49,7 +54,10 @@ void mu_mpi_plan(const mu_mpi_comm *comm, mu_mpi_job *job)
 		job->steps = 1;
 		return;
 	}
-	job->piece = comm->limit / (job->width * (blocks ? size : 1));
+	size_t bytes = comm->limit;
+	if (job->kind == MU_MPI_ALL_REDUCE && bytes > REDUCE_BYTES)
+		bytes = REDUCE_BYTES;
+	job->piece = bytes / (job->width * (blocks ? size : 1));
 	if (job->piece == 0)
 		job->piece = 1;
 	job->steps = pieces(job);
