@@ -16,7 +16,7 @@ static mu_test_config accept(const char *text, const char *options)
 {
 	mu_test_config c = mu_test_config_text(text, options, 1);
 	if (c.status != MURAL_OK)
-		fail_msg("%s\n%s", options, c.said);
+		fail_msg("%s\n%s", options ? options : "", c.said);
 	return c;
 }
 

@@ -149,20 +149,21 @@ static void table_is_sound(void **state)
 	}
 }
 
-static char *help_text(bool markdown)
+/* The caller frees *text. */
+static void help_text(bool markdown, char **text)
 {
-	char *text = NULL;
 	size_t bytes;
-	FILE *out = open_memstream(&text, &bytes);
+	FILE *out = open_memstream(text, &bytes);
 	mural_config_help(out, markdown);
 	fclose(out);
-	return text;
 }
 
 static void help_has_every_key(void **state)
 {
 	(void)state;
-	char *plain = help_text(false), *markdown = help_text(true), line[128];
+	char *plain = NULL, *markdown = NULL, line[128];
+	help_text(false, &plain);
+	help_text(true, &markdown);
 	for (size_t i = 0; i < mu_config_row_count; i++) {
 		snprintf(line, sizeof line, "%s\n    ", mu_config_rows[i].key);
 		assert_non_null(strstr(plain, line));
@@ -177,7 +178,8 @@ static void docs_are_made_from_the_table(void **state)
 {
 	(void)state;
 	static const char path[] = MU_TEST_SOURCE_DIR "/../docs/configuration.md";
-	char *expected = help_text(true);
+	char *expected = NULL;
+	help_text(true, &expected);
 	if (getenv("MURAL_WRITE_DOCS")) {
 		FILE *out = fopen(path, "w");
 		assert_non_null(out);
@@ -200,7 +202,8 @@ static void docs_are_made_from_the_table(void **state)
 static void example_resolves(void **state)
 {
 	(void)state;
-	char *text = help_text(true);
+	char *text = NULL;
+	help_text(true, &text);
 	char *begin = strstr(text, "```\n"), *end = begin ? strstr(begin + 4, "```\n") : NULL;
 	assert_non_null(end);
 	*end = '\0';
