@@ -14,6 +14,9 @@
  * gradients of activations OVERWRITE. Inputs are never changed unless a field says so. Outputs may hold anything
  * before the call. Aliasing is allowed only where stated.
  *
+ * Alignment: arrays start at 64 bytes (arenas), parameters and their gradients also at multiples of 32 elements.
+ * Spans of adamw, sum_squares and cast, and pixels, cuts, labels and streams are aligned to their element only.
+ *
  * Workspace: `*_workspace` returns the bytes of `scratch` that the call with these shapes needs; it also prepares
  * whatever the implementation caches per shape, so it is called for every shape before the first step, and the row
  * itself allocates nothing afterwards. scratch is aligned to 64 bytes and its contents are lost.
@@ -44,7 +47,8 @@ typedef enum mu_activation {
 } mu_activation;
 
 /* Dropout whose mask is recomputed, never stored: element e of image b is kept iff
- * mu_random_u32(key, stream_B[b], e) >= threshold, and then multiplied by scale. threshold 0 keeps everything. */
+ * mu_random_u32(key, stream_B[b], e) >= threshold, and then multiplied by scale. threshold 0 keeps everything
+ * as it is, whatever scale says. */
 typedef struct mu_dropout_rule {
 	mu_random_key key;
 	uint32_t threshold; /* mu_drop_threshold(p) */
@@ -108,9 +112,9 @@ typedef struct mu_embed {
  *
  * Backward, with d_s = d_sum + (gradient of the norm at s):
  *     d_r = d_s;  d_x = d_s * keep * gain;  d_gain += sum(d_s * x * keep);  d_w, d_b add.
- * sum: the s of forward. d_y: [tokens, D], NULL iff y was NULL. d_sum: gradient that reaches s from later, or NULL for
- * none. d_r: overwritten, required; may alias d_sum or d_y. d_x: NULL when keep_B and gain are NULL (d_r serves);
- * otherwise overwritten, may alias x's gradient source d_y but not d_r.
+ * sum: the s of forward, NULL if it was (x is read). d_y: [tokens, D], NULL iff y was NULL. d_sum: gradient that
+ * reaches s from later, or NULL for none. d_r: overwritten, required; may alias d_sum or d_y. d_x: NULL when keep_B
+ * and gain are NULL (d_r serves); otherwise overwritten, may alias x's gradient source d_y but not d_r.
  * Ba, Kiros, Hinton 2016, arXiv:1607.06450; drop path: Huang et al. 2016, arXiv:1603.09382. */
 typedef struct mu_layernorm {
 	mu_dtype type;
@@ -199,7 +203,7 @@ typedef struct mu_pool {
  *
  * logits, d_logits: [B, C]; d_logits may alias logits, may be NULL (evaluation). labels: [B] int32.
  * Rows b >= count: no loss, zero gradient. A rank in a tie: top-k counts the label as correct iff fewer than k logits
- * are strictly greater, or equal with a smaller index.
+ * are strictly greater, or equal with a smaller index; NaN counts as greater. The best of a tie is the first.
  * sums: ADDED to. flags: bits of mu_step_flag ORed in; a row with a label outside [0, C) gives no loss, no gradient. */
 typedef struct mu_loss_sums {
 	double loss; /* sum of loss_b, unscaled */
@@ -219,7 +223,7 @@ typedef struct mu_cross_entropy {
 	const int32_t *labels;
 	void *d_logits;
 	float *loss_B; /* [B] or NULL */
-	int32_t *best_B; /* [B] index of the largest logit, or NULL */
+	int32_t *best_B; /* [B] index of the largest logit, also past the count; or NULL */
 	mu_loss_sums *sums;
 	uint32_t *flags;
 } mu_cross_entropy;

@@ -181,6 +181,28 @@ SABOTAGE("layernorm", layernorm_forward, layernorm_writes_outside, "into the gua
 SABOTAGE("attention", attention_workspace, attention_asks_for_too_little, "into the guard after 'scratch'")
 #endif
 
+static mural_status facts_of_a_card(mu_device_handle *device, mu_device_facts *facts, mural_error *err)
+{
+	MU_TRY(mu_device_host.facts(device, facts, err));
+	facts->shares_host_memory = false;
+	return MURAL_OK;
+}
+
+/* A device whose memory the host may not read: everything travels by copy, and all is as before. */
+static void test_memory_of_its_own(void **state)
+{
+	(void)state;
+	mu_device_table card = mu_device_host;
+	card.facts = facts_of_a_card;
+	mu_ops table = mu_ops_reference;
+	table.name = "card";
+	table.device = &card;
+	const differential_options options = {.seed = 1, .trials = 8, .out = stdout};
+	assert_int_equal(differential_run(&table, &options), 0);
+	table.pool_forward = pool_forgets_the_last;
+	expect(&table, "pool", "'y' differs");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -197,6 +219,7 @@ int main(void)
 		cmocka_unit_test(test_adamw_without_bias2),
 		cmocka_unit_test(test_sum_squares_in_float),
 		cmocka_unit_test(test_cast_truncates),
+		cmocka_unit_test(test_memory_of_its_own),
 #if !defined(TRIAL_ASAN)
 		cmocka_unit_test(test_layernorm_writes_outside),
 		cmocka_unit_test(test_attention_asks_for_too_little),

@@ -21,32 +21,44 @@ static const int32_t *draw_labels(trial_side *s, size_t images, size_t classes, 
 	return array;
 }
 
-/* Halves, so that many are equal. */
-static void tie(trial_side *s, void *logits, size_t n, double center)
+typedef struct logit_flags {
+	bool ties, broken;
+	double center;
+} logit_flags;
+
+/* Ordinary numbers; or halves, so that many are equal; and in a broken model some that are not finite. */
+static void *draw_logits(trial_side *s, size_t n, logit_flags f)
 {
-	unsigned char *numbers = malloc(n * mu_dtype_bytes(s->type));
-	for (size_t i = 0; numbers && i < n; i++)
-		mu_element_store(s->type, numbers, i, center + 0.5 * (double)(1 + trial_below(s, 6)));
-	trial_fill(s, logits, numbers);
-	free(numbers);
+	static const double broken[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
+	void *array = trial_array(s, TRIAL_INPUT, "logits", s->type, n);
+	unsigned char *logits = malloc(n * mu_dtype_bytes(s->type));
+	for (size_t i = 0; logits && i < n; i++) {
+		double logit = trial_between(s, -3, 3);
+		if (f.ties)
+			logit = ceil(2 * logit) / 2;
+		if (f.broken && trial_below(s, 20) == 0)
+			logit = broken[trial_below(s, 3)];
+		mu_element_store(s->type, logits, i, f.center + logit);
+	}
+	trial_fill(s, array, logits);
+	free(logits);
+	return array;
 }
 
 void trial_case_cross_entropy(trial_side *s)
 {
 	mu_cross_entropy op = {.type = s->type, .images = trial_size(s, "B", MAX_IMAGES)};
 	const bool gradient = trial_flag(s, "d_logits"), alias = trial_flag(s, "d_logits-on-logits") && gradient;
-	const bool ties = trial_flag(s, "ties"), smooth = trial_flag(s, "smooth"), far = trial_flag(s, "far");
-	const bool bad = trial_flag(s, "bad-labels");
+	const bool smooth = trial_flag(s, "smooth"), far = trial_flag(s, "far"), bad = trial_flag(s, "bad-labels");
+	logit_flags f = {.ties = trial_flag(s, "ties"), .broken = trial_below(s, 4) == 0};
+	f.center = far ? 1000 : 0; /* exp of it overflows */
 	op.count = trial_flag(s, "full") ? op.images : trial_below(s, op.images + 1);
 	op.classes = trial_size(s, "C", 768);
-	trial_note(s, "count=%zu ", op.count);
+	trial_note(s, "count=%zu %s", op.count, f.broken ? "broken " : "");
 	op.smoothing = smooth ? 0.1 : 0;
 	op.scale = 1.0 / (double)(1 + trial_below(s, 64));
 	const size_t B = op.images, C = op.classes, n = B * C;
-	const double center = far ? 1000 : 0; /* exp of it overflows */
-	void *logits = trial_numbers(s, TRIAL_INPUT, "logits", s->type, n, center, 3);
-	if (ties)
-		tie(s, logits, n, center);
+	void *logits = draw_logits(s, n, f);
 	if (alias)
 		trial_release(s, logits);
 	op.logits = logits;
@@ -61,7 +73,7 @@ void trial_case_cross_entropy(trial_side *s)
 	op.flags = flags;
 	trial_call(s, "cross_entropy", s->table->cross_entropy(s->context, &op, &s->err));
 
-	const double size = center + 3.3 + log((double)C);
+	const double size = f.center + 3 + log((double)C);
 	trial_expect(s, sums, trial_stat(s), C, size * (double)B);
 	trial_expect_bits(s, flags);
 	if (gradient)
