@@ -107,7 +107,21 @@ static mural_status check_normalisation(mu_config_build *b)
 	return MURAL_OK;
 }
 
-/* Numbers that each are fine and together make no model; says where the first of them comes from. */
+/* Is the last part of this row's key one of "heads, width"? */
+static bool is_named(const char *names, size_t row)
+{
+	const char *dot = strrchr(mu_config_rows[row].key, '.');
+	while (dot && *names) {
+		size_t n = strcspn(names, ",");
+		if (strlen(dot + 1) == n && memcmp(dot + 1, names, n) == 0)
+			return true;
+		names += n;
+		names += strspn(names, ", ");
+	}
+	return false;
+}
+
+/* Numbers that each are fine and together make no model; says where those that a person gave come from. */
 static mural_status check_model(mu_config_build *b)
 {
 	mural_error err = {0};
@@ -117,7 +131,7 @@ static mural_status check_model(mu_config_build *b)
 	for (size_t i = 0; i < mu_config_row_count; i++) {
 		size_t used = strlen(where);
 		bool from_user = b->given[i].from == MU_FROM_FILE || b->given[i].from == MU_FROM_ARGUMENT;
-		if (from_user && (mu_config_rows[i].flags & MU_CONFIG_SHAPE))
+		if (from_user && (mu_config_rows[i].flags & MU_CONFIG_SHAPE) && is_named(err.where, i))
 			snprintf(where + used, sizeof where - used, "%s%s", used ? "\n" : "",
 			         mu_config_origin_text(b, i, one));
 	}

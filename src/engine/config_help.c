@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMN 34 /* where explanations begin */
+#define COLUMN 30 /* where explanations begin */
+#define WIDTH 112 /* columns of a line */
 
 static const char *type_text(const mu_config_row *row)
 {
@@ -190,45 +191,91 @@ void mural_config_help(FILE *out, bool markdown)
 		fputs(markdown_tail, out);
 }
 
-static void print_option(FILE *out, const char *option, const char *argument, const char *help, const char *key)
+/* Words from `column` on, the next lines as far in. */
+static void print_wrapped(FILE *out, const char *text)
+{
+	int at = COLUMN;
+	while (*text) {
+		int n = (int)strcspn(text, " ");
+		if (at > COLUMN && at + 1 + n > WIDTH) {
+			fprintf(out, "\n%*s", COLUMN, "");
+			at = COLUMN;
+		} else if (at > COLUMN) {
+			fputc(' ', out);
+			at++;
+		}
+		fprintf(out, "%.*s", n, text);
+		at += n;
+		text += n + strspn(text + n, " ");
+	}
+	fputc('\n', out);
+}
+
+static void print_option(FILE *out, const char *option, const char *argument, const char *help)
 {
 	int width = fprintf(out, "  --%s%s%s", option, *argument ? " " : "", argument);
 	if (width >= COLUMN) {
 		fputc('\n', out);
 		width = 0;
 	}
-	fprintf(out, "%*s%s [%s]\n", COLUMN - width, "", help, key);
+	fprintf(out, "%*s", COLUMN - width, "");
+	print_wrapped(out, help);
 }
 
-static const char *argument_text(mu_config_type type)
+static const char *argument_text(const mu_config_row *row)
 {
-	switch (type) {
-	case MU_CONFIG_BOOL: return "";
+	switch (row->type) {
 	case MU_CONFIG_WHOLE: return "N";
 	case MU_CONFIG_REAL: return "X";
-	case MU_CONFIG_TEXT: return "TEXT";
-	case MU_CONFIG_CHOICE: return "WORD";
+	case MU_CONFIG_TEXT: return row->range ? row->range : "TEXT";
+	case MU_CONFIG_CHOICE: return row->range;
 	case MU_CONFIG_REALS:
 	case MU_CONFIG_FLOATS: return "X,X,...";
 	case MU_CONFIG_SIDES: return "N|HxW";
+	case MU_CONFIG_BOOL:
 	case MU_CONFIG_BLOCK:
 	case MU_CONFIG_ANY: return "";
 	}
 	return "";
 }
 
+/* Several rows may share an option: it is listed once, with what it means for each. */
+static bool is_listed(size_t row)
+{
+	for (size_t i = 0; i < row; i++)
+		if (mu_config_rows[i].option && !strcmp(mu_config_rows[i].option, mu_config_rows[row].option))
+			return true;
+	return false;
+}
+
+static void print_row_option(FILE *out, size_t first)
+{
+	const mu_config_row *row = &mu_config_rows[first];
+	char option[64], argument[160] = "", help[640] = "";
+	snprintf(option, sizeof option, "%s%s", row->type == MU_CONFIG_BOOL ? "[no-]" : "", row->option);
+	for (size_t i = first; i < mu_config_row_count; i++) {
+		const mu_config_row *r = &mu_config_rows[i];
+		size_t used = strlen(help), used_argument = strlen(argument);
+		if (!r->option || strcmp(r->option, row->option))
+			continue;
+		if (i == first || r->type == MU_CONFIG_CHOICE)
+			snprintf(argument + used_argument, sizeof argument - used_argument, "%s%s",
+			         used_argument ? "|" : "", argument_text(r));
+		bool tell_default = r->fallback && *r->fallback && r->type != MU_CONFIG_BOOL;
+		snprintf(help + used, sizeof help - used, "%s%s%s%s%s [%s]", used ? "; " : "", r->help,
+		         tell_default ? " (default " : "", tell_default ? r->fallback : "", tell_default ? ")" : "",
+		         r->key);
+	}
+	print_option(out, option, argument, help);
+}
+
 void mural_config_help_options(FILE *out)
 {
-	print_option(out, "config", "FILE", "DeepSpeed-style configuration; also --deepspeed_config", "");
-	print_option(out, "precision", "WORD", "fp32, bf16 or fp16", "fp16.enabled, bf16.enabled");
-	for (size_t i = 0; i < mu_config_row_count; i++) {
-		const mu_config_row *row = &mu_config_rows[i];
-		char negated[64];
-		if (!row->option)
-			continue;
-		snprintf(negated, sizeof negated, "%s%s", row->type == MU_CONFIG_BOOL ? "[no-]" : "", row->option);
-		print_option(out, negated, argument_text(row->type), row->help, row->key);
-	}
+	print_option(out, "precision", "fp32|bf16|fp16",
+	             "type of parameters and activations [fp16.enabled, bf16.enabled]");
+	for (size_t i = 0; i < mu_config_row_count; i++)
+		if (mu_config_rows[i].option && !is_listed(i))
+			print_row_option(out, i);
 	for (size_t i = 0; i < mu_config_short_count; i++)
-		print_option(out, mu_config_shorts[i].option, "X", mu_config_shorts[i].help, mu_config_shorts[i].key);
+		print_option(out, mu_config_shorts[i].option, "X", mu_config_shorts[i].help);
 }

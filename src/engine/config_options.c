@@ -179,6 +179,9 @@ static mural_status take_rows(mu_config_build *b, const option *o)
 			taken = true;
 		}
 		mu_config_expected(row, more);
+		char *quotes = strstr(more, " in quotes"); /* the shell takes them away */
+		if (quotes)
+			memmove(quotes, quotes + strlen(" in quotes"), strlen(quotes + strlen(" in quotes")) + 1);
 		if (!strstr(expected, more)) {
 			size_t used = strlen(expected);
 			snprintf(expected + used, sizeof expected - used, "%s%s", used ? ", or " : "", more);

@@ -267,8 +267,18 @@ static void help_lists_every_option(void **state)
 	mural_config_help_options(out);
 	fclose(out);
 	static const char *const wanted[] = {
-	        "--config FILE",  "--precision WORD",   "--batch N",      "--micro-batch N", "--lr X",     "--beta1 X",
-	        "--[no-]shuffle", "--image-size N|HxW", "--mean X,X,...", "--eval-every N",  "--data TEXT"};
+	        "--precision fp32|bf16|fp16",
+	        "--schedule WarmupLR|WarmupDecayLR|WarmupCosineLR|OneCycle|LRRangeTest|constant|cosine\n",
+	        "--pool token|mean",
+	        "--batch N",
+	        "--micro-batch N",
+	        "--lr X",
+	        "--beta1 X",
+	        "--[no-]shuffle",
+	        "--image-size N|HxW",
+	        "--mean X,X,...",
+	        "--eval-every N",
+	        "--data TEXT"};
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
 		if (!strstr(text, wanted[i]))
 			fail_msg("no %s in the help", wanted[i]);
