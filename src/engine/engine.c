@@ -122,6 +122,7 @@ void mural_engine_free(mural_engine *engine)
 	if (!engine)
 		return;
 	mu_loader_free(engine->loader);
+	mu_loader_free(engine->test_loader);
 	mu_reducer_release(&engine->reducer);
 	mu_segments_release(&engine->segments);
 	mu_engine_release_memory(engine);
@@ -166,15 +167,17 @@ static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
 	uint64_t images = settings.sampler.images;
 	if (images < (uint64_t)engine->ranks->size)
 		return mu_fail(err, MURAL_USAGE, mural_data_get_facts(engine->train)->path,
-		               "there are more ranks (%d) than training images (%llu); use at most %llu ranks",
-		               engine->ranks->size, (unsigned long long)images, (unsigned long long)images);
+		               "there are more ranks (%d) than training images (%llu); use at most %llu rank%s",
+		               engine->ranks->size, (unsigned long long)images, (unsigned long long)images,
+		               images == 1 ? "" : "s");
 	engine->steps_per_epoch = mu_sampler_steps(&settings.sampler);
 	if (engine->steps_per_epoch == 0)
 		return mu_fail(err, MURAL_USAGE, NULL,
 		               "an epoch has no full batch: %llu training images, batch %llu, and the short last one "
-		               "is dropped",
+		               "is dropped; use a smaller --batch, or no --drop-last",
 		               (unsigned long long)images, (unsigned long long)settings.sampler.train_batch);
 	settle_schedule(engine);
+	MU_TRY(mu_engine_keep_test_loader(engine, err));
 	return mu_loader_create(&engine->loader, &settings, err);
 }
 

@@ -52,6 +52,8 @@ struct mural_engine {
 
 	const mural_data *train, *test; /* borrowed; NULL if not given */
 	mu_loader *loader;
+	mu_loader *
+	        test_loader; /* each of its epochs is one evaluation of `test`; it fills the next one's first batches */
 	mural_schedule_config schedule; /* with the run's length filled in */
 	uint64_t steps_per_epoch, total_steps, steps_done, updates_applied;
 	mural_status leaving; /* a failure outside the engine, carried into the next step */
@@ -64,6 +66,9 @@ void mu_engine_release_memory(mural_engine *engine);
 
 /* Settings of a loader over one set. */
 mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const mural_data *data, bool training);
+
+/* Makes engine->test_loader if there is a test set and none yet. */
+mural_status mu_engine_keep_test_loader(mural_engine *engine, mural_error *err);
 
 /* One micro-batch as the model wants it. */
 mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch);

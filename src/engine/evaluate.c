@@ -15,24 +15,43 @@ static mural_status evaluate_batch(mural_engine *engine, const mural_data *data,
 	return mu_vit_loss(engine->evaluate_pass, &input, sums, flags, NULL, err);
 }
 
+/* One pass of the loader over its set. */
+static mural_status evaluate_epoch(mural_engine *engine, const mural_data *data, mu_loader *loader, mu_loss_sums *sums,
+                                   uint32_t *flags, mural_error *err)
+{
+	mu_loader_settings settings = mu_engine_loader_settings(engine, data, false);
+	uint64_t steps = mu_sampler_steps(&settings.sampler);
+	for (uint64_t step = 0; step < steps; step++) {
+		mu_batch *batch;
+		double waited;
+		MU_TRY(mu_loader_next(loader, &batch, &waited, err));
+		mural_status status = evaluate_batch(engine, data, batch, sums, flags, err);
+		mu_loader_give_back(loader, batch);
+		MU_TRY(status);
+	}
+	return MURAL_OK;
+}
+
+mural_status mu_engine_keep_test_loader(mural_engine *engine, mural_error *err)
+{
+	if (!engine->test || engine->test_loader)
+		return MURAL_OK;
+	mu_loader_settings settings = mu_engine_loader_settings(engine, engine->test, false);
+	settings.epochs = UINT32_MAX;
+	return mu_loader_create(&engine->test_loader, &settings, err);
+}
+
 static mural_status evaluate_share(mural_engine *engine, const mural_data *data, mu_loss_sums *sums, uint32_t *flags,
                                    mural_error *err)
 {
+	if (data == engine->test) {
+		MU_TRY(mu_engine_keep_test_loader(engine, err));
+		return evaluate_epoch(engine, data, engine->test_loader, sums, flags, err);
+	}
 	mu_loader_settings settings = mu_engine_loader_settings(engine, data, false);
 	mu_loader *loader;
 	MU_TRY(mu_loader_create(&loader, &settings, err));
-	mural_status status;
-	for (;;) {
-		mu_batch *batch;
-		double waited;
-		status = mu_loader_next(loader, &batch, &waited, err);
-		if (status != MURAL_OK || !batch)
-			break;
-		status = evaluate_batch(engine, data, batch, sums, flags, err);
-		mu_loader_give_back(loader, batch);
-		if (status != MURAL_OK)
-			break;
-	}
+	mural_status status = evaluate_epoch(engine, data, loader, sums, flags, err);
 	mu_loader_free(loader);
 	return status;
 }
@@ -46,9 +65,11 @@ mural_status mural_engine_evaluate(mural_engine *engine, const mural_data *data,
 	mural_status status = evaluate_share(engine, data, &mine, &flags, err);
 	mu_step_sums all;
 	MU_TRY(mu_engine_sum(engine, status, &mine, flags, &all, err));
-	if (all.label_range > 0)
-		return mu_fail(err, MURAL_DATA, mural_data_get_facts(data)->path,
-		               "a label is outside 0 .. %zu, the model's classes", engine->config.model.classes - 1);
+	if (all.label_range > 0) {
+		status = mu_fail(err, MURAL_DATA, mural_data_get_facts(data)->path,
+		                 "a label is outside 0 .. %zu, the model's classes", engine->config.model.classes - 1);
+		return mu_comm_agree(engine->comm, status, err); /* all ranks know; one of them speaks */
+	}
 	*facts = (mural_evaluation){
 	        .images = (uint64_t)all.images.count,
 	        .loss = all.images.loss / all.images.count,
