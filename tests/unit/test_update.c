@@ -1,0 +1,156 @@
+/* Segments cover every tensor once and keep unlike ones apart; clipping. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model/vit.h"
+#include "optim/update.h"
+
+static void make(mu_vit *vit, bool weights_only)
+{
+	mural_model_config config;
+	mural_error err = {0};
+	mural_model_defaults(&config);
+	assert_int_equal(mural_model_preset(&config, "mu", &err), MURAL_OK);
+	assert_int_equal(mu_vit_init(vit, &config, &err), MURAL_OK);
+	mu_vit_apply_decay_rule(vit, weights_only);
+}
+
+static const mu_segment *segment_of(const mu_segments *segments, size_t element)
+{
+	for (size_t i = 0; i < segments->count; i++)
+		if (element >= segments->list[i].offset &&
+		    element < segments->list[i].offset + segments->list[i].elements)
+			return &segments->list[i];
+	return NULL;
+}
+
+/* Every tensor lies in one segment with its own decay and scale; segments do not overlap. */
+static void assert_faithful(const mu_vit *vit, const mu_segments *segments)
+{
+	size_t base = 0;
+	for (size_t u = 0; u < vit->n_units; base += vit->units[u++].elements) {
+		for (size_t t = 0; t < vit->units[u].n_tensors; t++) {
+			const mu_tensor *tensor = &vit->units[u].tensors[t];
+			const mu_segment *segment = segment_of(segments, base + tensor->offset);
+			if (tensor->flags & MU_TENSOR_FROZEN) {
+				assert_null(segment);
+				continue;
+			}
+			assert_non_null(segment);
+			assert_ptr_equal(segment, segment_of(segments, base + tensor->offset + tensor->elements - 1));
+			assert_int_equal(segment->decays, !!(tensor->flags & MU_TENSOR_DECAYS));
+			assert_true(segment->lr_scale == tensor->lr_scale);
+		}
+	}
+	for (size_t i = 1; i < segments->count; i++)
+		assert_true(segments->list[i].offset >= segments->list[i - 1].offset + segments->list[i - 1].elements);
+}
+
+static void everything_alike_is_one_segment(void **state)
+{
+	(void)state;
+	mu_vit vit;
+	mu_segments segments;
+	make(&vit, false);
+	assert_int_equal(mu_segments_init(&segments, vit.units, vit.n_units, NULL), MURAL_OK);
+	assert_int_equal(segments.count, 1);
+	assert_int_equal(segments.list[0].offset, 0);
+	assert_int_equal(segments.list[0].elements, vit.elements);
+	assert_faithful(&vit, &segments);
+	mu_segments_release(&segments);
+	mu_vit_release(&vit);
+}
+
+static void unlike_tensors_part(void **state)
+{
+	(void)state;
+	mu_vit vit;
+	mu_segments segments;
+	make(&vit, true);
+	vit.units[1].tensors[2].lr_scale = 0.5f;
+	vit.units[1].tensors[4].flags |= MU_TENSOR_FROZEN;
+	assert_int_equal(mu_segments_init(&segments, vit.units, vit.n_units, NULL), MURAL_OK);
+	assert_true(segments.count > 3);
+	assert_faithful(&vit, &segments);
+	mu_segments_release(&segments);
+	mu_vit_release(&vit);
+}
+
+/* Which call of the optimizer covers what, with which numbers. */
+static struct {
+	int calls;
+	size_t elements;
+	double lr, decay, bias1, bias2, scale;
+	bool decoupled;
+} seen;
+
+static mural_status note_adamw(mu_ops_context *context, const mu_adamw *call, mural_error *err)
+{
+	(void)context;
+	(void)err;
+	seen.calls++;
+	seen.elements += call->n;
+	seen.lr = call->lr;
+	seen.decay += call->decay;
+	seen.bias1 = call->bias1;
+	seen.bias2 = call->bias2;
+	seen.scale = call->gradient_scale;
+	seen.decoupled = call->decoupled;
+	return MURAL_OK;
+}
+
+static void update_passes_the_right_numbers(void **state)
+{
+	(void)state;
+	const mu_ops ops = {.adamw = note_adamw};
+	mu_segment list[] = {{.offset = 0, .elements = 64, .decays = true, .lr_scale = 1},
+	                     {.offset = 64, .elements = 32, .lr_scale = 0.5f}};
+	const mu_segments segments = {.list = list, .count = 2};
+	mural_optimizer_config optimizer = {
+	        .kind = MURAL_OPTIMIZER_ADAMW, .eps = 1e-8, .weight_decay = 0.3, .bias_correction = true};
+	const mu_schedule_point at = {.lr = 0.2, .beta1 = 0.9, .beta2 = 0.99};
+	float span[96];
+	const mu_update update = {.type = MU_F32,
+	                          .parameters = span,
+	                          .m = span,
+	                          .v = span,
+	                          .gradients = span,
+	                          .gradient_scale = 0.25,
+	                          .number = 3};
+	memset(&seen, 0, sizeof seen);
+	assert_int_equal(mu_update_apply(&segments, &optimizer, at, &update, &ops, NULL, NULL), MURAL_OK);
+	assert_int_equal(seen.calls, 2);
+	assert_int_equal(seen.elements, 96);
+	assert_true(seen.lr == 0.1 && seen.decay == 0.3 && seen.scale == 0.25 && seen.decoupled);
+	assert_true(fabs(seen.bias1 - (1 - 0.729)) < 1e-15 && fabs(seen.bias2 - (1 - 0.970299)) < 1e-15);
+	optimizer.bias_correction = false;
+	optimizer.kind = MURAL_OPTIMIZER_ADAM;
+	assert_int_equal(mu_update_apply(&segments, &optimizer, at, &update, &ops, NULL, NULL), MURAL_OK);
+	assert_true(seen.bias1 == 1 && seen.bias2 == 1 && !seen.decoupled);
+}
+
+static void clipping(void **state)
+{
+	(void)state;
+	assert_true(mu_clip_factor(10, 0) == 1);
+	assert_true(mu_clip_factor(0.5, 1) == 1);
+	assert_true(mu_clip_factor(0, 1) == 1);
+	assert_true(fabs(mu_clip_factor(4, 1) - 1 / (4 + 1e-6)) < 1e-15);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(everything_alike_is_one_segment),
+	        cmocka_unit_test(unlike_tensors_part),
+	        cmocka_unit_test(update_passes_the_right_numbers),
+	        cmocka_unit_test(clipping),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
