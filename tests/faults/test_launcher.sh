@@ -108,4 +108,16 @@ expect 'mpirun ended with code 1 and no rank left a message$' "$work/err"
 imitate 'mpirun (Open MPI) 4.1.4' 'all is well' 0
 run 0 "$probe" --ranks 2 sum
 expect '^all is well$' "$work/err"
+
+# Ranks that mpirun leaves behind do not stay, though they ignore a polite request and keep our pipe open.
+cat >"$work/mpirun" <<-END
+	#!/bin/bash
+	[ "\$1" = --version ] && { echo 'mpirun (Open MPI) 4.1.4'; exit 0; }
+	( trap '' TERM; sleep 1000 & echo \$! >"$work/orphan"; wait ) &
+	while [ ! -s "$work/orphan" ]; do sleep 0.05; done
+	exit 0
+END
+run 0 "$probe" --ranks 2 sum
+kill -0 "$(cat "$work/orphan")" 2>/dev/null && fail "an orphan is still there"
+ls -d "$work"/mural-* 2>/dev/null && fail "temporary folders were left"
 exit 0
