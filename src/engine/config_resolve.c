@@ -164,19 +164,41 @@ static mural_status settle_one_cycle(mu_config_build *b)
 	return MURAL_OK;
 }
 
+/* The rate after a warm-up, where nobody names it: WarmupLR takes the optimizer's. WarmupDecayLR has a default of its
+ * own in DeepSpeed, but not when "auto" or an argument asks for the schedule as such: then --lr is what is meant. */
+static void settle_peak(mu_config_build *b, bool by_argument)
+{
+	size_t row = mu_config_find("scheduler.params.warmup_max_lr");
+	mu_config_given *given = &b->given[row];
+	bool follows = b->schedule == MURAL_SCHEDULE_WARMUP ||
+	               (b->schedule == MURAL_SCHEDULE_WARMUP_DECAY && (by_argument || given->automatic));
+	if (!follows || said(b, row))
+		return;
+	b->values.config.schedule.max_lr = b->values.config.optimizer.lr;
+	given->from = MU_FROM_DERIVED;
+	snprintf(given->derived, sizeof given->derived, "the optimizer's lr");
+}
+
+/* These schedules set the rate whatever the optimizer's is: --lr would be lost without a word. */
+static void warn_idle_lr(mu_config_build *b)
+{
+	size_t peak = mu_config_find("scheduler.params.warmup_max_lr");
+	bool warmup = b->schedule == MURAL_SCHEDULE_WARMUP || b->schedule == MURAL_SCHEDULE_WARMUP_DECAY;
+	bool own = b->schedule == MURAL_SCHEDULE_ONE_CYCLE || b->schedule == MURAL_SCHEDULE_RANGE_TEST;
+	if (b->given[mu_config_find("optimizer.params.lr")].from == MU_FROM_ARGUMENT &&
+	    (own || (warmup && b->given[peak].from != MU_FROM_DERIVED)))
+		mu_config_warn(b, "W-NOEFFECT", NULL, warmup ? peak : MU_CONFIG_NO_ROW,
+		               "argument --lr: the scheduler sets the learning rate");
+}
+
 static mural_status settle_schedule(mu_config_build *b)
 {
-	mural_schedule_config *s = &b->values.config.schedule;
-	size_t max_lr = mu_config_find("scheduler.params.warmup_max_lr");
-	s->kind = b->schedule;
-	if (s->kind == MURAL_SCHEDULE_WARMUP && !said(b, max_lr)) {
-		s->max_lr = b->values.config.optimizer.lr;
-		b->given[max_lr].from = MU_FROM_DERIVED;
-		snprintf(b->given[max_lr].derived, sizeof b->given[max_lr].derived, "the optimizer's lr");
-	}
-	/* Chosen by an argument alone, there is no block to hold it, and the steps are counted from the epochs. */
-	bool in_file = b->tree && mu_hjson_member(mu_hjson_root(b->tree), "scheduler");
-	if (in_file && (s->kind == MURAL_SCHEDULE_WARMUP_DECAY || s->kind == MURAL_SCHEDULE_WARMUP_COSINE))
+	/* Chosen by an argument, there need not be a block to hold the steps, and they are counted from the epochs. */
+	bool by_argument = b->given[mu_config_find("scheduler.type")].option;
+	b->values.config.schedule.kind = b->schedule;
+	settle_peak(b, by_argument);
+	warn_idle_lr(b);
+	if (!by_argument && (b->schedule == MURAL_SCHEDULE_WARMUP_DECAY || b->schedule == MURAL_SCHEDULE_WARMUP_COSINE))
 		MU_TRY(require(b, "scheduler.params.total_num_steps"));
 	return settle_one_cycle(b);
 }

@@ -189,7 +189,7 @@ const mu_config_row mu_config_rows[] = {
          IS("0"), AT(config.schedule.min_lr), .help = "rate at the first step of DeepSpeed's warm-up"},
         {"scheduler.params.warmup_max_lr", REAL, NULLABLE, .kinds = K(WARMUP) | K(WARMUP_DECAY), FROM_0,
          AT(config.schedule.max_lr),
-         .help = "rate after the warm-up; WarmupLR: the optimizer's lr, WarmupDecayLR: 0.001"},
+         .help = "rate after the warm-up; WarmupLR and \"auto\": the optimizer's lr, WarmupDecayLR: 0.001"},
         {"scheduler.params.warmup_min_ratio", REAL, .kinds = K(WARMUP_COSINE), .range = "[0, 1]", IS("0"),
          AT(config.schedule.warmup_min_ratio), .help = "share of lr at the first step"},
         {"scheduler.params.warmup_num_steps", .option = "warmup-steps", WHOLE, .kinds = WARMUPS, FROM_1, IS("1000"),
@@ -422,7 +422,13 @@ const mu_config_row mu_config_rows[] = {
         {"nebula", ANY, TUNES, .help = "checkpoint service"},
         {"eigenvalue", ANY, TUNES, .help = "curvature"},
         {"compile", ANY, TYPED, TUNES, .help = "compiler passes"},
-        {"hybrid_engine", ANY, TYPED, TUNES, .help = "generation during training"},
+        {"hybrid_engine", BLOCK, TYPED, TUNES, .help = "generation during training"},
+        {"hybrid_engine.enabled", BOOL, IS("false"), .help = "use it"},
+        {"hybrid_engine.max_out_tokens", WHOLE, FROM_1, IS("512"), .help = "tokens at most"},
+        {"hybrid_engine.inference_tp_size", WHOLE, FROM_1, IS("1"), .help = "ranks per copy"},
+        {"hybrid_engine.release_inference_cache", BOOL, IS("false"), .help = "free the cache"},
+        {"hybrid_engine.pin_parameters", BOOL, IS("true"), .help = "keep parameters"},
+        {"hybrid_engine.tp_gather_partition_size", WHOLE, FROM_1, IS("8"), .help = "gather in parts"},
 
         /* Known to DeepSpeed, not in Mural: they change the result. */
         {"amp", ANY, CHANGES, .help = "Apex mixed precision"},

@@ -157,6 +157,16 @@ static void schedules(void **state)
 	assert_int_equal(c.config.schedule.warmup_steps, 3);
 	assert_int_equal(c.config.schedule.total_steps, 0);
 	mu_test_config_free(&c);
+	c = accept(scheduled, "--schedule WarmupDecayLR --lr 0.5");
+	assert_int_equal(c.config.schedule.kind, MURAL_SCHEDULE_WARMUP_DECAY);
+	assert_true(c.config.schedule.max_lr == 0.5 && c.config.schedule.warmup_steps == 9);
+	assert_string_equal(c.said, "");
+	mu_test_config_free(&c);
+	c = accept("train_batch_size: 8\nscheduler: {type: \"WarmupLR\", params: {warmup_max_lr: 0.25}}\n", "--lr 0.5");
+	assert_true(c.config.schedule.max_lr == 0.25);
+	assert_non_null(strstr(c.said, "W-NOEFFECT: argument --lr: the scheduler sets the learning rate; "
+	                               "scheduler.params.warmup_max_lr in force: 0.25"));
+	mu_test_config_free(&c);
 	c = accept(NULL, "--batch 8 --warmup-steps 3");
 	assert_non_null(strstr(c.said, "W-NOEFFECT: argument --warmup-steps: does nothing"));
 	mu_test_config_free(&c);

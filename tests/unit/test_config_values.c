@@ -364,6 +364,12 @@ static void schedules(void **state)
 	            !s->warmup_log);
 	mu_test_config_free(&c);
 
+	c = mu_test_config_text(MICRO "scheduler: {type: \"WarmupDecayLR\", params: {total_num_steps: \"auto\", "
+	                              "warmup_max_lr: \"auto\"}}\noptimizer: {type: \"Adam\", params: {lr: 0.125}}",
+	                        NULL, 1);
+	assert_true(s->max_lr == 0.125 && s->total_steps == 0);
+	mu_test_config_free(&c);
+
 	c = mu_test_config_text(MICRO "scheduler: {type: \"WarmupCosineLR\", params: {total_num_steps: \"auto\"}}",
 	                        NULL, 1);
 	assert_int_equal(s->kind, MURAL_SCHEDULE_WARMUP_COSINE);
