@@ -114,8 +114,7 @@ static mural_status multiply(mu_config_build *b, const triangle *t, uint64_t *pr
 static mural_status divide(mu_config_build *b, triangle *t, int side, int result)
 {
 	uint64_t divisor;
-	if (__builtin_mul_overflow(t->value[side], t->ranks, &divisor) || t->value[TRAIN] % divisor ||
-	    t->value[TRAIN] < divisor)
+	if (__builtin_mul_overflow(t->value[side], t->ranks, &divisor) || t->value[TRAIN] % divisor)
 		return fail_multiple(b, t, side);
 	t->value[result] = t->value[TRAIN] / divisor;
 	return MURAL_OK;
