@@ -4,7 +4,14 @@
  * output element for GELU. Backward: one pass over d_y and pre makes the gradient of pre in place and the column sums
  * of each chunk of rows (12 bytes per element); then d_x = d_pre w and d_w += d_pre^T x, the sum inside the product.
  *
- * Chunks of MU_CPU_CHUNK rows give bias sums that do not depend on threads and keep their digits.
+ * Chunks of MU_CPU_CHUNK rows give bias sums that do not depend on threads and keep their digits. The weight gradient
+ * is a sum over all rows, made in products of about DEPTH rows: shorter float chains (an even split over ranks then moves it by 1e-7
+ * of its norm instead of 4e-7), and for 1536 x 384 weights 151 instead of 137 GFLOP/s on one thread.
+ *
+ * Measured on one core of a Xeon with AVX-512 (150 GFLOP/s in a large product), 3152 rows: 384 -> 1152 145 GFLOP/s
+ * forward and 149 backward; 384 -> 1536 with GELU 124 and 138; GELU alone takes 23 cycles per 16 elements in cache, of
+ * which 16 are its division. Did not help: sgemm instead of the primitive (5 % faster forward, but it allocates, and
+ * the bias needs a pass that costs as much), rows in blocks that fit the second-level cache.
  * SPDX-License-Identifier: MIT */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/dnnl.h"
@@ -12,6 +19,8 @@
 
 /* Elements of one part of the forward pass: 16 KiB in, 16 KiB out. */
 #define BLOCK 4096
+/* Rows of one product of the weight gradient, about. */
+#define DEPTH 400
 
 struct gelu {
 	mu_activation activation;
@@ -81,17 +90,26 @@ static mu_dnnl_shape input_gradient_shape(const mu_linear *op)
 	return (mu_dnnl_shape){.type = op->type, .m = op->rows, .n = op->in, .k = op->out};
 }
 
-static mu_dnnl_shape weight_gradient_shape(const mu_linear *op)
+/* Rows of each product of the weight gradient but the last: equal shares near DEPTH. */
+static size_t depth_of(const mu_linear *op)
+{
+	const size_t pieces = (op->rows + DEPTH / 2) / DEPTH;
+	return pieces > 1 ? (op->rows + pieces - 1) / pieces : op->rows;
+}
+
+static mu_dnnl_shape weight_gradient_shape(const mu_linear *op, size_t rows)
 {
 	return (mu_dnnl_shape){
-	        .type = op->type, .m = op->out, .n = op->in, .k = op->rows, .transpose_a = true, .accumulate = true};
+	        .type = op->type, .m = op->out, .n = op->in, .k = rows, .transpose_a = true, .accumulate = true};
 }
 
 /* The steps of a call follow each other, so they share one place. */
 size_t mu_cpu_linear_workspace(mu_ops_context *c, const mu_linear *op)
 {
+	const size_t depth = depth_of(op), rest = depth ? op->rows % depth : 0;
 	const mu_dnnl_shape shapes[] = {forward_shape(op, false), forward_shape(op, true), input_gradient_shape(op),
-	                                weight_gradient_shape(op)};
+	                                weight_gradient_shape(op, depth),
+	                                weight_gradient_shape(op, rest ? rest : depth)};
 	size_t bytes = mu_cpu_chunks(op->rows) * op->out * sizeof(float);
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 		const size_t need = mu_dnnl_prepare(c->dnnl, &shapes[i]);
@@ -112,6 +130,18 @@ mural_status mu_cpu_linear_forward(mu_ops_context *c, const mu_linear *op, mural
 	return MURAL_OK;
 }
 
+static mural_status weight_gradient(mu_ops_context *c, const mu_linear *op, mural_error *err)
+{
+	const size_t depth = depth_of(op);
+	for (size_t first = 0; first < op->rows; first += depth) {
+		const mu_dnnl_shape shape =
+		        weight_gradient_shape(op, op->rows - first < depth ? op->rows - first : depth);
+		MU_TRY(mu_dnnl_run(c->dnnl, &shape, (const float *)op->d_y + first * op->out,
+		                   (const float *)op->x + first * op->in, NULL, op->d_w, op->scratch, err));
+	}
+	return MURAL_OK;
+}
+
 mural_status mu_cpu_linear_backward(mu_ops_context *c, const mu_linear *op, mural_error *err)
 {
 	if (op->activation != MU_ACTIVATION_NONE || op->d_b) {
@@ -125,6 +155,5 @@ mural_status mu_cpu_linear_backward(mu_ops_context *c, const mu_linear *op, mura
 		const mu_dnnl_shape shape = input_gradient_shape(op);
 		MU_TRY(mu_dnnl_run(c->dnnl, &shape, op->d_y, op->w, NULL, op->d_x, op->scratch, err));
 	}
-	const mu_dnnl_shape shape = weight_gradient_shape(op);
-	return mu_dnnl_run(c->dnnl, &shape, op->d_y, op->x, NULL, op->d_w, op->scratch, err);
+	return weight_gradient(c, op, err);
 }
