@@ -48,6 +48,7 @@ typedef struct mural_error {
 	mural_status status;
 	int rank; /* rank that failed, valid when has_rank */
 	bool has_rank;
+	mural_status cause; /* status MURAL_PEER: what that rank failed with; exit codes are the same on all ranks */
 	char message[1024]; /* one sentence, lower case, no full stop */
 	char where[768]; /* file:line:key, path:byte, argument; "" if none; may hold several lines */
 	char context[1024]; /* lines added on the way up; "" if none */

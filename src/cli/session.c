@@ -126,7 +126,8 @@ int session_end(session *s, mural_status status)
 		print_warnings(s);
 	mural_config_report_free(s->report);
 	free(s->arguments.argv);
-	int code = mural_exit_code(status);
+	/* mpirun passes on the code of whichever rank ends first. */
+	int code = mural_exit_code(status == MURAL_PEER && s->err.cause != MURAL_OK ? s->err.cause : status);
 	/* A failure that the others may not know of: they must not be left waiting. */
 	if (status != MURAL_OK && !s->err.has_rank && s->ranks->size > 1)
 		mural_comm_abort(s->comm, code);

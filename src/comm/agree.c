@@ -70,6 +70,7 @@ mural_status mu_comm_agree(mu_comm *comm, mural_status status, mural_error *err)
 	mural_status sent = mu_comm_broadcast(comm, &shared, sizeof shared, lowest, err);
 	if (sent != MURAL_OK || status != MURAL_OK)
 		return either(status, sent);
+	shared.cause = shared.status;
 	shared.status = MURAL_PEER;
 	if (err)
 		*err = shared;
