@@ -52,7 +52,8 @@ MURAL_API mural_status mural_model_preset(mural_model_config *config, const char
 /* Fills `names` with a line per preset family for help: NULL-terminated array of static strings. */
 MURAL_API const char *const *mural_model_presets(void);
 
-/* MURAL_USAGE naming the numbers that do not go together (patch does not divide the image, heads the width, ...). */
+/* MURAL_USAGE naming the numbers that do not go together (patch does not divide the image, heads the width, ...). err->where
+ * has their keys in a configuration, without "mural.": "heads, width". */
 MURAL_API mural_status mural_model_config_check(const mural_model_config *config, mural_error *err);
 
 /* Exact number of parameters. */

@@ -145,54 +145,86 @@ const char *const *mural_model_presets(void)
 	return lines;
 }
 
-static mural_status check_between(const char *what, size_t value, size_t most, mural_error *err)
+/* key: as in a configuration. */
+static mural_status check_between(const char *key, const char *name, size_t value, size_t most, mural_error *err)
 {
 	if (value < 1 || value > most)
-		return mu_fail(err, MURAL_USAGE, NULL, "%s must be between 1 and %zu, not %zu", what, most, value);
+		return mu_fail(err, MURAL_USAGE, key, "%s must be between 1 and %zu, not %zu", name, most, value);
 	return MURAL_OK;
 }
 
-static mural_status check_probability(const char *what, double p, mural_error *err)
+static mural_status check_probability(const char *key, const char *name, double p, mural_error *err)
 {
 	if (!(p >= 0 && p < 1))
-		return mu_fail(err, MURAL_USAGE, NULL, "%s must be at least 0 and below 1, not %g", what, p);
+		return mu_fail(err, MURAL_USAGE, key, "%s must be at least 0 and below 1, not %g", name, p);
 	return MURAL_OK;
 }
 
 static mural_status check_ranges(const mural_model_config *c, mural_error *err)
 {
-	MU_TRY(check_between("image height", c->image_height, MOST_PIXELS, err));
-	MU_TRY(check_between("image width", c->image_width, MOST_PIXELS, err));
-	MU_TRY(check_between("channels", c->channels, MOST_CHANNELS, err));
-	MU_TRY(check_between("patch", c->patch, MOST_PIXELS, err));
-	MU_TRY(check_between("depth", c->depth, MOST_DEPTH, err));
-	MU_TRY(check_between("width", c->width, MOST_WIDTH, err));
-	MU_TRY(check_between("heads", c->heads, MOST_WIDTH, err));
-	MU_TRY(check_between("MLP width", c->mlp_width, MOST_MLP_WIDTH, err));
-	MU_TRY(check_between("classes", c->classes, MOST_CLASSES, err));
-	MU_TRY(check_probability("dropout", c->dropout, err));
-	MU_TRY(check_probability("attention dropout", c->attention_dropout, err));
-	MU_TRY(check_probability("drop path", c->drop_path, err));
+	MU_TRY(check_between("image_size", "image height", c->image_height, MOST_PIXELS, err));
+	MU_TRY(check_between("image_size", "image width", c->image_width, MOST_PIXELS, err));
+	MU_TRY(check_between("channels", "channels", c->channels, MOST_CHANNELS, err));
+	MU_TRY(check_between("patch", "patch", c->patch, MOST_PIXELS, err));
+	MU_TRY(check_between("depth", "depth", c->depth, MOST_DEPTH, err));
+	MU_TRY(check_between("width", "width", c->width, MOST_WIDTH, err));
+	MU_TRY(check_between("heads", "heads", c->heads, MOST_WIDTH, err));
+	MU_TRY(check_between("mlp_width", "MLP width", c->mlp_width, MOST_MLP_WIDTH, err));
+	MU_TRY(check_between("classes", "classes", c->classes, MOST_CLASSES, err));
+	MU_TRY(check_probability("dropout", "dropout", c->dropout, err));
+	MU_TRY(check_probability("attention_dropout", "attention dropout", c->attention_dropout, err));
+	MU_TRY(check_probability("drop_path", "drop path", c->drop_path, err));
 	if (!(c->norm_eps > 0) || !isfinite(c->norm_eps))
-		return mu_fail(err, MURAL_USAGE, NULL, "norm eps must be a number above 0, not %g", c->norm_eps);
+		return mu_fail(err, MURAL_USAGE, "norm_eps", "norm eps must be a number above 0, not %g", c->norm_eps);
+	return MURAL_OK;
+}
+
+/* The multiple of `unit` that is nearest to n, at least one of them. */
+static size_t nearest_multiple(size_t n, size_t unit)
+{
+	size_t times = (n + unit / 2) / unit;
+	return (times ? times : 1) * unit;
+}
+
+/* The divisor of n that is nearest to d, the smaller one of two. */
+static size_t nearest_divisor(size_t n, size_t d)
+{
+	for (size_t away = 0; away < d; away++) {
+		if (n % (d - away) == 0)
+			return d - away;
+		if (n % (d + away) == 0)
+			return d + away;
+	}
+	return 1;
+}
+
+static mural_status check_patches(const mural_model_config *c, mural_error *err)
+{
+	size_t patches = c->image_height / c->patch * (c->image_width / c->patch);
+	if (c->image_height % c->patch || c->image_width % c->patch)
+		return mu_fail(
+		        err, MURAL_USAGE, "patch, image_size",
+		        "patch %zu does not divide the image of %zu x %zu pixels: its sides must be multiples of "
+		        "the patch, such as %zu x %zu",
+		        c->patch, c->image_height, c->image_width, nearest_multiple(c->image_height, c->patch),
+		        nearest_multiple(c->image_width, c->patch));
+	if (patches >= MOST_TOKENS)
+		return mu_fail(err, MURAL_USAGE, "patch, image_size",
+		               "an image of %zu x %zu pixels has %zu patches of %zu, at most %zu can be",
+		               c->image_height, c->image_width, patches, c->patch, MOST_TOKENS - 1);
 	return MURAL_OK;
 }
 
 mural_status mural_model_config_check(const mural_model_config *c, mural_error *err)
 {
 	MU_TRY(check_ranges(c, err));
-	if (c->image_height % c->patch || c->image_width % c->patch)
-		return mu_fail(err, MURAL_USAGE, NULL, "patch %zu does not divide the image of %zu x %zu pixels",
-		               c->patch, c->image_height, c->image_width);
-	size_t patches = c->image_height / c->patch * (c->image_width / c->patch);
-	if (patches >= MOST_TOKENS)
-		return mu_fail(err, MURAL_USAGE, NULL,
-		               "an image of %zu x %zu pixels has %zu patches of %zu, at most %zu can be",
-		               c->image_height, c->image_width, patches, c->patch, MOST_TOKENS - 1);
+	MU_TRY(check_patches(c, err));
 	if (c->width % c->heads)
-		return mu_fail(err, MURAL_USAGE, NULL, "%zu heads do not divide the width %zu", c->heads, c->width);
+		return mu_fail(err, MURAL_USAGE, "heads, width",
+		               "%zu heads do not divide the width %zu: use %zu, or a width that is a multiple of %zu",
+		               c->heads, c->width, nearest_divisor(c->width, c->heads), c->heads);
 	if (c->pool == MURAL_POOL_TOKEN && !c->class_token)
-		return mu_fail(err, MURAL_USAGE, NULL,
+		return mu_fail(err, MURAL_USAGE, "pool, class_token",
 		               "pooling by class token needs a class token: enable it or pool by mean");
 	return MURAL_OK;
 }
