@@ -80,15 +80,16 @@ static size_t high_water(const mu_block *block)
 	return high;
 }
 
-static size_t loader_bytes(const mural_engine *engine, const mural_data *data, bool training)
+static size_t loader_bytes(const mural_engine *engine, const mural_data *data, bool training, size_t capacity)
 {
 	if (!data)
 		return 0;
 	mu_loader_settings settings = mu_engine_loader_settings(engine, data, training);
+	settings.sampler.micro_batch = capacity;
 	return mu_loader_bytes(&settings);
 }
 
-static mural_memory_plan total_up(const mural_engine *engine, size_t activations, size_t scratch)
+static mural_memory_plan total_up(const mural_engine *engine, size_t capacity, size_t activations, size_t scratch)
 {
 	mural_memory_plan plan = {
 	        .parameters = engine->store.bytes.parameters,
@@ -97,7 +98,8 @@ static mural_memory_plan total_up(const mural_engine *engine, size_t activations
 	        .activations = activations,
 	        .scratch = scratch,
 	        /* training is interrupted by evaluation, which has a ring of its own */
-	        .loader = loader_bytes(engine, engine->train, true) + loader_bytes(engine, engine->test, false),
+	        .loader = loader_bytes(engine, engine->train, true, capacity) +
+	                  loader_bytes(engine, engine->test, false, capacity),
 	};
 	plan.total = plan.parameters + plan.gradients + plan.optimizer + plan.activations + plan.scratch + plan.loader;
 	return plan;
@@ -114,7 +116,7 @@ static mural_status measure(mural_engine *engine, size_t capacity, mural_memory_
 	if (status == MURAL_OK) {
 		for (int b = 0; b < 3; b++)
 			list[b]->bytes = high_water(list[b]);
-		*plan = total_up(engine, engine->step.bytes, engine->scratch.bytes);
+		*plan = total_up(engine, capacity, engine->step.bytes, engine->scratch.bytes);
 	}
 	forget_layout(engine);
 	return status;
@@ -205,5 +207,6 @@ void mu_engine_release_memory(mural_engine *engine)
 void mural_engine_memory(const mural_engine *engine, mural_memory_plan *planned, mural_memory_plan *used)
 {
 	*planned = engine->plan;
-	*used = total_up(engine, high_water(&engine->step), high_water(&engine->scratch));
+	*used = total_up(engine, engine->config.batch.micro_batch, high_water(&engine->step),
+	                 high_water(&engine->scratch));
 }

@@ -44,9 +44,24 @@ static mural_status open_data(run *r, mural_error *err)
 	                       m->image_width, m->classes, err);
 }
 
+/* Room for the epochs that max_steps leaves. */
+static mural_status make_history(run *r, mural_error *err)
+{
+	uint64_t steps = mural_engine_total_steps(r->engine), per_epoch = mural_engine_steps_per_epoch(r->engine);
+	uint64_t n = steps / per_epoch + (steps % per_epoch > 0);
+	r->epochs = calloc(n, sizeof *r->epochs);
+	if (r->epochs)
+		return MURAL_OK;
+	return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the history of %llu epochs",
+	               (unsigned long long)n);
+}
+
 static mural_status begin(run *r, const mural_config_report *report, mural_error *err)
 {
-	MU_TRY(mural_comm_agree(r->comm, open_data(r, err), err));
+	mural_status status = r->rank == 0 ? mu_result_check(r->options->result_path, err) : MURAL_OK;
+	if (status == MURAL_OK)
+		status = open_data(r, err);
+	MU_TRY(mural_comm_agree(r->comm, status, err));
 	mural_engine_settings settings = {.config = r->config,
 	                                  .report = report,
 	                                  .comm = r->comm,
@@ -57,15 +72,25 @@ static mural_status begin(run *r, const mural_config_report *report, mural_error
 	if (r->config->run.init_weights[0])
 		MU_TRY(mural_engine_load_weights(r->engine, r->config->run.init_weights, err));
 	MU_TRY(mural_engine_train_begin(r->engine, err));
-	mural_status status = MURAL_OK;
 	if (r->rank == 0)
 		status = mu_run_files_create(&r->files, r->config, report, r->options->overwrite, err);
 	MU_TRY(mural_comm_agree(r->comm, status, err));
-	r->epochs = calloc(r->config->run.epochs, sizeof *r->epochs);
-	if (!r->epochs)
-		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the history of %u epochs",
-		               r->config->run.epochs);
-	return MURAL_OK;
+	return make_history(r, err);
+}
+
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* Images of another size than the model's are no mistake, but nobody should have to guess what happens to them. */
+static void announce_fit(run *r, const mural_data_facts *train)
+{
+	size_t height = r->config->model.image_height, width = r->config->model.image_width;
+	if (train->height != height || train->width != width)
+		mu_progress_line(&r->progress,
+		                 "%s: images of %zu x %zu pixels are cut or padded with zeros to the model's %zu x %zu",
+		                 train->name, train->height, train->width, height, width);
 }
 
 static void announce(run *r)
@@ -86,14 +111,17 @@ static void announce(run *r)
 	mu_progress_line(
 	        &r->progress, "%s: %llu parameters, %zu x %zu x %zu images, %d rank%s x %u thread%s, %s operations",
 	        r->config->model.preset, (unsigned long long)mural_engine_parameters(r->engine), train->channels,
-	        train->height, train->width, r->ranks, r->ranks == 1 ? "" : "s", mural_engine_threads(r->engine),
-	        mural_engine_threads(r->engine) == 1 ? "" : "s", mural_engine_ops(r->engine));
-	mu_progress_line(
-	        &r->progress,
-	        "%s: %llu training images, batch %llu (%llu x %llu x %d), %llu steps, %s planned per rank", train->name,
-	        (unsigned long long)train->images, (unsigned long long)r->config->batch.train_batch,
-	        (unsigned long long)r->config->batch.micro_batch, (unsigned long long)r->config->batch.accumulation,
-	        r->ranks, (unsigned long long)mural_engine_total_steps(r->engine), MU_SIZE(planned.total));
+	        train->height, train->width, r->ranks, plural((uint64_t)r->ranks), mural_engine_threads(r->engine),
+	        plural(mural_engine_threads(r->engine)), mural_engine_ops(r->engine));
+	mu_progress_line(&r->progress,
+	                 "%s: %llu training image%s, batch %llu (%llu x %llu x %d), %llu step%s, %s planned per rank",
+	                 train->name, (unsigned long long)train->images, plural(train->images),
+	                 (unsigned long long)r->config->batch.train_batch,
+	                 (unsigned long long)r->config->batch.micro_batch,
+	                 (unsigned long long)r->config->batch.accumulation, r->ranks,
+	                 (unsigned long long)mural_engine_total_steps(r->engine),
+	                 plural(mural_engine_total_steps(r->engine)), MU_SIZE(planned.total));
+	announce_fit(r, train);
 }
 
 static mural_status record_step(run *r, const mural_step_facts *step, mural_error *err)

@@ -20,8 +20,10 @@ mural_status mural_evaluate_run(const mural_config *config, const mural_config_r
 	const mural_model_config *m = &config->model;
 	mural_data *data = NULL;
 	mural_engine *engine = NULL;
-	mural_status status = mural_data_open(&data, &config->data, split, config->run.seed, m->channels,
-	                                      m->image_height, m->image_width, m->classes, err);
+	mural_status status = ranks->rank == 0 ? mu_result_check(options->result_path, err) : MURAL_OK;
+	if (status == MURAL_OK)
+		status = mural_data_open(&data, &config->data, split, config->run.seed, m->channels, m->image_height,
+		                         m->image_width, m->classes, err);
 	status = mural_comm_agree(comm, status, err);
 	if (status == MURAL_OK)
 		status = evaluate(config, report, comm, weights, data, &engine, evaluation, err);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,11 +63,19 @@ static mural_status write_config(const mu_run_files *files, const mural_config *
 	return mu_file_commit(&file, err);
 }
 
+static mural_status make_folder(mu_run_files *files, const char *asked, mural_error *err)
+{
+	name_folder(files, asked);
+	mural_status status = mu_make_folders(files->folder, err);
+	if (status != MURAL_OK)
+		mu_context(err, "the run folder is '%s'; choose another with --run-dir", files->folder);
+	return status;
+}
+
 mural_status mu_run_files_create(mu_run_files *files, const mural_config *config, const mural_config_report *report,
                                  bool overwrite, mural_error *err)
 {
-	name_folder(files, config->run.run_dir);
-	MU_TRY(mu_make_folders(files->folder, err));
+	MU_TRY(make_folder(files, config->run.run_dir, err));
 	MU_TRY(clear_folder(files, overwrite, err));
 	if (report)
 		MU_TRY(write_config(files, config, report, err));
@@ -165,6 +174,22 @@ mural_status mu_run_files_finish(mu_run_files *files, const mu_run_summary *summ
 	if (result_path && strcmp(result_path, path) != 0)
 		MU_TRY(write_result_to(result_path, files, summary, err));
 	return MURAL_OK;
+}
+
+mural_status mu_result_check(const char *result_path, mural_error *err)
+{
+	struct stat facts;
+	mu_file file = {0};
+	if (!result_path)
+		return MURAL_OK;
+	/* A pipe or a device would take opening and closing for the result itself. */
+	if (stat(result_path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))
+		return MURAL_OK;
+	mural_status status = mu_file_begin(&file, result_path, err);
+	mu_file_abandon(&file);
+	if (status != MURAL_OK)
+		mu_context(err, "the result shall go to '%s'; choose another file with --result", result_path);
+	return status;
 }
 
 void mu_run_files_close(mu_run_files *files)

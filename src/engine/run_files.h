@@ -37,6 +37,9 @@ mural_status mu_run_files_create(mu_run_files *files, const mural_config *config
 mural_status mu_run_files_finish(mu_run_files *files, const mu_run_summary *summary, const char *result_path,
                                  mural_error *err);
 
+/* Can result_path (NULL: none is wanted) be written? Asked before the work that it shall tell of. */
+mural_status mu_result_check(const char *result_path, mural_error *err);
+
 void mu_run_files_close(mu_run_files *files);
 
 /* `mural eval --result`. */

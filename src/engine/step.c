@@ -88,6 +88,7 @@ mural_status mu_engine_sum(mural_engine *engine, mural_status status, const mu_l
 	return MURAL_OK;
 }
 
+/* Every rank finds the same in these sums: they fail together, and one of them speaks. */
 static mural_status check_sums(const mural_engine *engine, const mu_step_state *state, const mu_step_sums *all,
                                mural_error *err)
 {
@@ -99,7 +100,7 @@ static mural_status check_sums(const mural_engine *engine, const mu_step_state *
 	if (all->non_finite > 0)
 		return mu_fail(err, MURAL_FAILED, NULL,
 		               "the loss is not finite at step %llu (epoch %u); a lower learning rate, warm-up or "
-		               "clipping may help; weights are as before this step",
+		               "clipping may help",
 		               step, state->epoch + 1);
 	return MURAL_OK;
 }
@@ -125,11 +126,14 @@ static mural_status update(mural_engine *engine, double planned_over_actual, mur
 	const mural_optimizer_config *optimizer = &engine->config.optimizer;
 	MU_TRY(gradient_norm(engine, &facts->gradient_norm, err));
 	facts->gradient_norm *= planned_over_actual;
-	if (!isfinite(facts->gradient_norm))
-		return mu_fail(err, MURAL_FAILED, NULL,
-		               "the gradient is not finite at step %llu; a lower learning rate, warm-up or clipping "
-		               "may help; weights are as before this step",
-		               (unsigned long long)engine->steps_done + 1);
+	if (!isfinite(facts->gradient_norm)) {
+		mural_status status =
+		        mu_fail(err, MURAL_FAILED, NULL,
+		                "the gradient is not finite at step %llu; a lower learning rate, warm-up or clipping "
+		                "may help",
+		                (unsigned long long)engine->steps_done + 1);
+		return mu_comm_agree(engine->comm, status, err);
+	}
 	mu_update call = {
 	        .type = engine->store.type,
 	        .parameters = engine->store.parameters,
@@ -160,7 +164,8 @@ mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mu_
 	MU_TRY(mu_engine_sum(engine, status, &state->images, state->flags, all, err));
 	state->exposed = times.exposed + mu_now() - from;
 	state->hidden = times.hidden;
-	return check_sums(engine, state, all, err);
+	status = check_sums(engine, state, all, err);
+	return status == MURAL_OK ? MURAL_OK : mu_comm_agree(engine->comm, status, err);
 }
 
 static void fill_facts(const mural_engine *engine, const mu_step_state *state, const mu_loss_sums *images,
