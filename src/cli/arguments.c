@@ -89,6 +89,18 @@ static mural_status take(run_arguments *arguments, const option_row *row, const 
 	return MURAL_OK;
 }
 
+/* What eval cannot do without, unless it shall only explain something. */
+static mural_status check_evaluation(const run_arguments *a, mural_error *err)
+{
+	if (a->help || a->help_config || a->show_config)
+		return MURAL_OK;
+	if (a->split && strcmp(a->split, "test") != 0 && strcmp(a->split, "train") != 0)
+		return usage(err, "--split", "test or train", a->split);
+	if (!a->weights)
+		return usage(err, "--weights", "a safetensors file to evaluate", "nothing");
+	return MURAL_OK;
+}
+
 mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv, bool evaluation, mural_error *err)
 {
 	*arguments = (run_arguments){0};
@@ -111,7 +123,7 @@ mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv
 		if (status != MURAL_OK)
 			return status;
 	}
-	return MURAL_OK;
+	return evaluation ? check_evaluation(arguments, err) : MURAL_OK;
 }
 
 void run_arguments_help(FILE *out, bool evaluation)

@@ -28,7 +28,7 @@ typedef struct run_arguments {
 	const char **argv; /* the caller frees this array */
 } run_arguments;
 
-/* Sorts argv[1..] into the above. MURAL_USAGE for a missing or malformed value. */
+/* Sorts argv[1..] into the above. MURAL_USAGE for a missing or malformed value; evaluation: also for no weights. */
 mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv, bool evaluation, mural_error *err);
 
 /* The options of run_arguments, for --help. */

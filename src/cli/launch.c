@@ -23,6 +23,7 @@
 #include "mural/comm.h"
 
 enum { GRACE = 5 }; /* seconds from a signal, or from mpirun's end, until what is left is killed */
+enum { MOST_RANKS = 1024 }; /* of one machine: a slip of the finger must not start processes until it stands still */
 enum { EXTRA = 24 }; /* most words before the program's own */
 
 typedef struct launch {
@@ -94,6 +95,19 @@ static bool ask_version(const char *name, char *text, size_t capacity)
 	}
 	close(ends[0]);
 	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static mural_status check_count(int ranks, mural_error *err)
+{
+	if (ranks <= MOST_RANKS)
+		return MURAL_OK;
+	err->status = MURAL_USAGE;
+	snprintf(err->where, sizeof err->where, "argument --ranks");
+	snprintf(err->message, sizeof err->message,
+	         "expected at most %d ranks, which all start on this machine, got %d; for more machines use mpirun or "
+	         "srun",
+	         MOST_RANKS, ranks);
+	return MURAL_USAGE;
 }
 
 static mural_status find_mpirun(launch *l, mural_error *err)
@@ -200,8 +214,9 @@ static mural_status start(launch *l, mural_error *err)
 	int ends[2];
 	sigset_t wanted;
 	sigemptyset(&wanted);
-	for (size_t i = 0; i < 4; i++)
-		sigaddset(&wanted, (const int[]){SIGINT, SIGTERM, SIGHUP, SIGCHLD}[i]);
+	/* SIGPIPE: nobody reads our words any more (`| head`). */
+	for (size_t i = 0; i < 6; i++)
+		sigaddset(&wanted, (const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD}[i]);
 	sigprocmask(SIG_BLOCK, &wanted, &l->before);
 	l->signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->signals < 0 || pipe2(ends, O_CLOEXEC))
@@ -377,7 +392,8 @@ int mural_launch_ranks(int ranks, int argc, char **argv)
 		goto out;
 	}
 	*l = (launch){.ranks = ranks, .words = words, .errors = -1, .signals = -1, .filter = {.out = stderr}};
-	if (compose(l, argc, argv, &err) != MURAL_OK || set_environment(l, &err) != MURAL_OK)
+	if (check_count(ranks, &err) != MURAL_OK || compose(l, argc, argv, &err) != MURAL_OK ||
+	    set_environment(l, &err) != MURAL_OK)
 		goto out;
 	announce(l);
 	fflush(NULL);

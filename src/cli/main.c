@@ -1,6 +1,9 @@
 /* mural: finds the command and runs it. SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 #include "mural/info.h"
@@ -22,7 +25,28 @@ static void help(FILE *out)
 	             "stopped on request\n");
 }
 
-int main(int argc, char **argv)
+/* A standard stream that the caller has closed (`>&-`) would be the number of the next file we open, and what is printed
+ * would go into that. */
+static bool open_standard_streams(void)
+{
+	int fd;
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd >= 0 && close(fd) == 0;
+}
+
+/* What was printed is a result too: a full disk behind stdout is a failure. */
+static int end_output(int code)
+{
+	bool written = fflush(stdout) == 0 && !ferror(stdout);
+	if (written || code != 0)
+		return code;
+	fprintf(stderr, "mural: cannot write to the standard output: %s\n", strerror(errno));
+	return mural_exit_code(MURAL_FAILED);
+}
+
+static int run(int argc, char **argv)
 {
 	if (argc < 2) {
 		help(stderr);
@@ -41,4 +65,11 @@ int main(int argc, char **argv)
 			return commands[i].run(argc - 1, argv + 1);
 	fprintf(stderr, "mural: there is no command '%s'; `mural --help` lists them\n", argv[1]);
 	return mural_exit_code(MURAL_USAGE);
+}
+
+int main(int argc, char **argv)
+{
+	if (!open_standard_streams())
+		return mural_exit_code(MURAL_FAILED);
+	return end_output(run(argc, argv));
 }
