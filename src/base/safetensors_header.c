@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define METADATA "__metadata__"
-#define WHERE 768 /* bytes for path and tensor: what a mural_error keeps */
 
 /* Element types of the format. */
 static const struct {
@@ -45,13 +44,12 @@ static mural_status tensor_fault(const mu_safetensors *file, const char *name, m
 static mural_status tensor_fault(const mu_safetensors *file, const char *name, mural_error *err, const char *format,
                                  ...)
 {
-	char where[WHERE], message[256];
+	char message[256];
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(message, sizeof message, format, arguments);
 	va_end(arguments);
-	snprintf(where, sizeof where, "%s: tensor '%.200s'", file->path, name);
-	return mu_fail(err, MURAL_DATA, where, "%s", message);
+	return mu_fail(err, MURAL_DATA, file->path, "tensor '%.200s' %s", name, message);
 }
 
 /* A count in plain digits. */
@@ -76,7 +74,7 @@ static mural_status take_shape(const mu_safetensors *file, const mu_hjson_value 
 	tensor->n_dims = 0;
 	for (const mu_hjson_value *dim = shape->first; dim; dim = dim->next)
 		if (!whole(dim, &dims[tensor->n_dims++]))
-			return tensor_fault(file, tensor->name, err, "dim %zu of the shape is no count",
+			return tensor_fault(file, tensor->name, err, "has a shape whose dim %zu is no count",
 			                    tensor->n_dims - 1);
 	return MURAL_OK;
 }
@@ -90,10 +88,11 @@ static mural_status take_offsets(const mu_safetensors *file, const mu_hjson_valu
 	    !whole(offsets->first, &tensor->begin) || !whole(offsets->first->next, &end))
 		return tensor_fault(file, tensor->name, err, "has no data_offsets, two counts");
 	if (end < tensor->begin || end > file->data_bytes)
-		return tensor_fault(file, tensor->name, err,
-		                    "lies at bytes %llu to %llu of the data, which has %llu bytes",
-		                    (unsigned long long)tensor->begin, (unsigned long long)end,
-		                    (unsigned long long)file->data_bytes);
+		return tensor_fault(
+		        file, tensor->name, err,
+		        "lies at bytes %llu to %llu of the data, which has %llu bytes: the file is cut or damaged",
+		        (unsigned long long)tensor->begin, (unsigned long long)end,
+		        (unsigned long long)file->data_bytes);
 	tensor->bytes = end - tensor->begin;
 	return MURAL_OK;
 }
@@ -157,9 +156,9 @@ static mural_status check_tiling(mu_safetensors *file, mural_error *err)
 		const mu_safetensor *tensor = &file->tensors[i];
 		if (tensor->begin != end)
 			return tensor_fault(
-			        file, tensor->name, err, "%s: begins at byte %llu of the data, where %llu was expected",
-			        tensor->begin > end ? "there is a hole in front" : "overlaps another tensor",
-			        (unsigned long long)tensor->begin, (unsigned long long)end);
+			        file, tensor->name, err, "begins at byte %llu of the data, where %llu was expected: %s",
+			        (unsigned long long)tensor->begin, (unsigned long long)end,
+			        tensor->begin > end ? "there is a hole in front" : "it overlaps another tensor");
 		end += tensor->bytes;
 	}
 	if (end != file->data_bytes)
