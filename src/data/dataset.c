@@ -48,6 +48,10 @@ static mural_status check_config(const mural_data_config *config, size_t channel
 static mural_status check_folder(const char *folder, bool fashion, mural_error *err)
 {
 	struct stat facts;
+	if (!*folder)
+		return mu_fail(err, MURAL_USAGE, NULL,
+		               "no data set is given: expected --data (mural.data.path) with a folder, "
+		               "\"fashion-mnist\" or \"synthetic\"");
 	if (stat(folder, &facts) != 0) {
 		if (fashion)
 			return mu_fail(err, MURAL_DATA, folder,

@@ -205,8 +205,9 @@ static mural_status check_labels(const idx_data *idx, const char *folder, mural_
 			snprintf(where, sizeof where, "%s:%llu", path,
 			         HEADER_BYTES(LABEL_RANK) + (unsigned long long)i);
 			return mu_fail(err, MURAL_DATA, where,
-			               "image %u has label %u; expected 0 to %zu, since the model has %zu classes", i,
-			               idx->labels[i], classes - 1, classes);
+			               "image %u has label %u; expected 0 to %zu, since the model has %zu classes: "
+			               "mend the labels, or set --classes to at least %u",
+			               i, idx->labels[i], classes - 1, classes, idx->labels[i] + 1u);
 		}
 	return MURAL_OK;
 }
