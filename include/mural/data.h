@@ -18,7 +18,9 @@ extern "C" {
 typedef enum mural_data_format {
 	MURAL_DATA_AUTO, /* told from the folder's contents */
 	MURAL_DATA_IDX, /* MNIST's format, plain or gzip */
-	MURAL_DATA_SYNTHETIC /* made-up images that a model can learn, the same for a seed everywhere */
+	MURAL_DATA_SYNTHETIC, /* made-up images that a model can learn, the same for a seed everywhere */
+	MURAL_DATA_CIFAR10, /* the official binary version or the official "python version" */
+	MURAL_DATA_CIFAR100 /* the same with its fine labels */
 } mural_data_format;
 
 typedef struct mural_data_config {
@@ -42,7 +44,7 @@ typedef struct mural_data mural_data;
 typedef enum mural_split { MURAL_SPLIT_TRAIN, MURAL_SPLIT_TEST } mural_split;
 
 typedef struct mural_data_facts {
-	char name[64]; /* "fashion-mnist", "idx", "synthetic" */
+	char name[64]; /* "fashion-mnist", "idx", "cifar10", "cifar100", "synthetic" */
 	char path[1024];
 	uint64_t images;
 	size_t channels, height, width;
@@ -56,6 +58,8 @@ MURAL_API mural_status mural_data_open(mural_data **data, const mural_data_confi
                                        mural_error *err);
 MURAL_API void mural_data_free(mural_data *data);
 MURAL_API const mural_data_facts *mural_data_get_facts(const mural_data *data);
+/* "airplane" of class 0 of CIFAR-10; NULL when the set has no names or no such class. Lives as long as the set. */
+MURAL_API const char *mural_data_class_name(const mural_data *data, size_t label);
 
 #ifdef __cplusplus
 }

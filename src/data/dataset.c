@@ -20,7 +20,20 @@
 
 #define SELECTION_EPOCH UINT32_MAX /* its shuffle chooses the fraction; trainings end before */
 
-static const mu_format *const formats[] = {&mu_format_idx, NULL};
+static const mu_format *const formats[] = {
+        [MURAL_DATA_IDX] = &mu_format_idx,
+        [MURAL_DATA_SYNTHETIC] = &mu_format_synthetic,
+        [MURAL_DATA_CIFAR10] = &mu_format_cifar10,
+        [MURAL_DATA_CIFAR100] = &mu_format_cifar100,
+};
+#define FORMATS (sizeof formats / sizeof *formats)
+
+const char mu_needs_training_images[] = "test images are normalised as the training images are: their mean and std are "
+                                        "needed; give data.mean and data.std to do without";
+
+static const char *const fashion_mnist_classes[] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                                    "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+#define FASHION_MNIST_CLASSES (sizeof fashion_mnist_classes / sizeof *fashion_mnist_classes)
 
 static bool is_name(const mural_data_config *config, const char *name)
 {
@@ -32,6 +45,8 @@ static mural_status check_config(const mural_data_config *config, size_t channel
 	if (!(config->fraction > 0 && config->fraction <= 1))
 		return mu_fail(err, MURAL_USAGE, "data.fraction", "expected more than 0 and at most 1, found %g",
 		               config->fraction);
+	if ((size_t)config->format >= FORMATS)
+		return mu_fail(err, MURAL_USAGE, "data.format", "there is no format number %d", (int)config->format);
 	if (channels > MURAL_MAX_CHANNELS)
 		return mu_fail(err, MURAL_USAGE, "model channels", "expected at most %d, found %zu", MURAL_MAX_CHANNELS,
 		               channels);
@@ -49,9 +64,10 @@ static mural_status check_folder(const char *folder, bool fashion, mural_error *
 {
 	struct stat facts;
 	if (!*folder)
-		return mu_fail(err, MURAL_USAGE, NULL,
-		               "no data set is given: expected --data (mural.data.path) with a folder, "
-		               "\"fashion-mnist\" or \"synthetic\"");
+		return mu_fail(
+		        err, MURAL_USAGE, NULL,
+		        "no data set is given: expected --data (mural.data.path) with a folder, \"fashion-mnist\" "
+		        "or \"synthetic\"");
 	if (stat(folder, &facts) != 0) {
 		if (fashion)
 			return mu_fail(err, MURAL_DATA, folder,
@@ -68,15 +84,36 @@ static mural_status check_folder(const char *folder, bool fashion, mural_error *
 	return MURAL_OK;
 }
 
+/* The one format that the folder's files have. */
 static mural_status find_format(const mu_format **format, const char *folder, mural_error *err)
 {
-	for (const mu_format *const *f = formats; *f; f++)
-		if ((*f)->found_in(folder)) {
-			*format = *f;
-			return MURAL_OK;
-		}
+	*format = NULL;
+	for (size_t f = MURAL_DATA_AUTO + 1; f < FORMATS; f++) {
+		if (!formats[f]->found_in || !formats[f]->found_in(folder))
+			continue;
+		if (*format)
+			return mu_fail(
+			        err, MURAL_DATA, folder,
+			        "this folder holds more than one data set: %s and %s; say which with data.format, or "
+			        "give a folder with one",
+			        (*format)->name, formats[f]->name);
+		*format = formats[f];
+	}
+	if (*format)
+		return MURAL_OK;
 	return mu_fail(err, MURAL_DATA, folder,
-	               "no known data set in this folder; expected IDX files such as train-images-idx3-ubyte.gz");
+	               "no known data set in this folder; expected IDX files such as train-images-idx3-ubyte.gz, or "
+	               "CIFAR files such as data_batch_1.bin, data_batch_1 or cifar-10-batches-py");
+}
+
+static mural_status name_fashion_mnist(mural_data *data, mural_error *err)
+{
+	if (data->facts.classes != FASHION_MNIST_CLASSES)
+		return MURAL_OK;
+	for (size_t i = 0; i < FASHION_MNIST_CLASSES; i++)
+		MU_TRY(mu_class_names_add(&data->class_names, fashion_mnist_classes[i],
+		                          strlen(fashion_mnist_classes[i]), err));
+	return MURAL_OK;
 }
 
 /* Keeps the first ceil(fraction * images) of a shuffle. */
@@ -103,7 +140,7 @@ mural_status mural_data_open(mural_data **data, const mural_data_config *config,
 	MU_TRY(check_config(config, channels, err));
 	bool fashion = is_name(config, "fashion-mnist");
 	bool synthetic = config->format == MURAL_DATA_SYNTHETIC || is_name(config, "synthetic");
-	const mu_format *format = synthetic ? &mu_format_synthetic : &mu_format_idx;
+	const mu_format *format = synthetic ? &mu_format_synthetic : formats[config->format];
 	const char *folder = synthetic ? "" : fashion ? MU_FASHION_MNIST_FOLDER : config->path;
 	if (!synthetic) {
 		MU_TRY(check_folder(folder, fashion, err));
@@ -121,15 +158,14 @@ mural_status mural_data_open(mural_data **data, const mural_data_config *config,
 		memcpy(opened->mean, config->mean, sizeof opened->mean);
 		memcpy(opened->std, config->std, sizeof opened->std);
 	}
-	if (split == MURAL_SPLIT_TRAIN) {
-		mural_status status = select_fraction(opened, config->fraction, seed, err);
-		if (status != MURAL_OK) {
-			mural_data_free(opened);
-			return status;
-		}
-	}
-	*data = opened;
-	return MURAL_OK;
+	mural_status status = fashion && !synthetic ? name_fashion_mnist(opened, err) : MURAL_OK;
+	if (status == MURAL_OK && split == MURAL_SPLIT_TRAIN)
+		status = select_fraction(opened, config->fraction, seed, err);
+	if (status == MURAL_OK)
+		*data = opened;
+	else
+		mural_data_free(opened);
+	return status;
 }
 
 void mural_data_free(mural_data *data)
@@ -137,12 +173,18 @@ void mural_data_free(mural_data *data)
 	if (!data)
 		return;
 	free(data->selection);
+	mu_class_names_release(&data->class_names);
 	data->format->free(data);
 }
 
 const mural_data_facts *mural_data_get_facts(const mural_data *data)
 {
 	return &data->facts;
+}
+
+const char *mural_data_class_name(const mural_data *data, size_t label)
+{
+	return label < data->class_names.n ? data->class_names.names[label] : NULL;
 }
 
 mural_status mu_data_read(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label, mural_error *err)

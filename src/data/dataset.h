@@ -6,6 +6,7 @@
 #define MU_DATA_DATASET_H
 
 #include "base/fail.h"
+#include "data/class_names.h"
 #include "mural/data.h"
 
 #define MU_MAX_SIDE 32767 /* pixels: offsets of crops are 16 bits wide */
@@ -24,20 +25,25 @@ typedef struct mu_format {
 	const char *name;
 	/* Does the folder look like this format's? NULL for formats without files. */
 	bool (*found_in)(const char *folder);
-	/* Sets facts (but for name and path), mean and std. Allocates *data with malloc; on failure *data is untouched. */
+	/* Sets facts (but for name and path), mean and std, and class_names if it knows them. Allocates *data with malloc;
+	 * on failure *data is untouched. */
 	mural_status (*open)(mural_data **data, const mu_data_request *request, mural_error *err);
 	/* Copies image `index` as planes [channels, height, width] and its label. Thread-safe. */
 	mural_status (*read)(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label, mural_error *err);
 	void (*free)(mural_data *data);
 } mu_format;
 
-extern const mu_format mu_format_idx, mu_format_synthetic;
+extern const mu_format mu_format_idx, mu_format_synthetic, mu_format_cifar10, mu_format_cifar100;
+
+/* Context of a test set's failure to normalise itself by the training images. */
+extern const char mu_needs_training_images[];
 
 /* Formats embed this as their first member. */
 struct mural_data {
 	const mu_format *format;
 	mural_data_facts facts;
 	float mean[MURAL_MAX_CHANNELS], std[MURAL_MAX_CHANNELS]; /* in force: the configuration's or the set's own */
+	mu_class_names class_names; /* all of them, or none */
 	uint32_t *selection; /* [facts.images] indexes into the format's images when only a fraction is used, or NULL */
 };
 

@@ -10,12 +10,12 @@
  *
  * Mean and std are those of the training images, from exact integer sums, for the test images too.
  * SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "data/dataset.h"
+#include "data/moments.h"
 #include "data/reader.h"
 
 #define TYPE_UNSIGNED_BYTE 0x08
@@ -129,24 +129,9 @@ static mural_status read_header(mu_reader *reader, const idx_kind *kind, uint32_
 	return MURAL_OK;
 }
 
-typedef struct sums {
-	uint64_t value, square; /* of bytes: exact below 2^48 of them */
-} sums;
-
-static void add_sums(sums *to, const uint8_t *bytes, size_t n)
-{
-	uint64_t value = 0, square = 0;
-	for (size_t i = 0; i < n; i++) {
-		value += bytes[i];
-		square += (uint64_t)(bytes[i] * bytes[i]);
-	}
-	to->value += value;
-	to->square += square;
-}
-
 /* Reads exactly `elements` bytes, which must be the file's last, into `into` or, if that is NULL, only adds them up. */
 static mural_status read_elements(mu_reader *reader, const idx_kind *kind, uint64_t elements, uint8_t *into,
-                                  sums *total, mural_error *err)
+                                  mu_moments *total, mural_error *err)
 {
 	uint8_t chunk[16384], extra;
 	size_t got;
@@ -160,7 +145,7 @@ static mural_status read_elements(mu_reader *reader, const idx_kind *kind, uint6
 			               "the file is cut: its header promises %llu bytes of %s, found %llu",
 			               (unsigned long long)elements, kind->word, (unsigned long long)(done + got));
 		if (total)
-			add_sums(total, to, got);
+			mu_moments_add(total, 0, to, got);
 	}
 	MU_TRY(mu_reader_read(reader, &extra, 1, &got, err));
 	if (got)
@@ -172,7 +157,7 @@ static mural_status read_elements(mu_reader *reader, const idx_kind *kind, uint6
 
 /* Reads a whole file. bytes: NULL to add up only; otherwise malloc'ed even on failure, or NULL. */
 static mural_status read_file(const char *folder, mural_split split, const idx_kind *kind, uint32_t sizes[IMAGE_RANK],
-                              uint8_t **bytes, sums *total, mural_error *err)
+                              uint8_t **bytes, mu_moments *total, mural_error *err)
 {
 	mural_status status;
 	mu_reader *reader = NULL;
@@ -204,10 +189,11 @@ static mural_status check_labels(const idx_data *idx, const char *folder, mural_
 		if (idx->labels[i] >= classes) {
 			snprintf(where, sizeof where, "%s:%llu", path,
 			         HEADER_BYTES(LABEL_RANK) + (unsigned long long)i);
-			return mu_fail(err, MURAL_DATA, where,
-			               "image %u has label %u; expected 0 to %zu, since the model has %zu classes: "
-			               "mend the labels, or set --classes to at least %u",
-			               i, idx->labels[i], classes - 1, classes, idx->labels[i] + 1u);
+			return mu_fail(
+			        err, MURAL_DATA, where,
+			        "image %u has label %u; expected 0 to %zu, since the model has %zu classes: mend "
+			        "the labels, or set --classes to at least %u",
+			        i, idx->labels[i], classes - 1, classes, idx->labels[i] + 1u);
 		}
 	return MURAL_OK;
 }
@@ -221,27 +207,12 @@ static size_t count_classes(const uint8_t *labels, uint64_t n)
 	return (size_t)largest + 1;
 }
 
-/* Of pixels in [0, 1], for every channel: a model with more channels sees the one repeated. */
-static void set_normalisation(mural_data *data, sums total, uint64_t pixels)
-{
-	double mean = (double)total.value / (double)pixels;
-	double variance = (double)total.square / (double)pixels - mean * mean;
-	double std = variance > 0 ? sqrt(variance) / 255 : 1; /* images of one colour: nothing to scale */
-	for (int c = 0; c < MURAL_MAX_CHANNELS; c++) {
-		data->mean[c] = (float)(mean / 255);
-		data->std[c] = (float)std;
-	}
-}
-
-static mural_status add_training_images(const mu_data_request *request, sums *total, uint64_t *pixels, mural_error *err)
+static mural_status add_training_images(const mu_data_request *request, mu_moments *total, mural_error *err)
 {
 	uint32_t sizes[IMAGE_RANK];
 	mural_status status = read_file(request->folder, MURAL_SPLIT_TRAIN, &image_kind, sizes, NULL, total, err);
-	if (status == MURAL_OK)
-		*pixels = (uint64_t)sizes[0] * sizes[1] * sizes[2];
-	else
-		mu_context(err, "test images are normalised as the training images are: their mean and std are needed; "
-		                "give data.mean and data.std to do without");
+	if (status != MURAL_OK)
+		mu_context(err, "%s", mu_needs_training_images);
 	return status;
 }
 
@@ -260,7 +231,7 @@ static mural_status idx_open(mural_data **data, const mu_data_request *request, 
 	if (!idx)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, request->folder, "no memory to open the data set");
 	uint32_t sizes[IMAGE_RANK], count[IMAGE_RANK];
-	sums total = {0};
+	mu_moments total = {0};
 	bool train = request->split == MURAL_SPLIT_TRAIN, own = request->config->normalise_given;
 	MU_TRY_OUT(read_file(request->folder, request->split, &image_kind, sizes, &idx->pixels,
 	                     train && !own ? &total : NULL, err));
@@ -269,10 +240,9 @@ static mural_status idx_open(mural_data **data, const mu_data_request *request, 
 	MU_TRY_OUT(read_file(request->folder, request->split, &label_kind, count, &idx->labels, NULL, err));
 	MU_TRY_OUT(check_labels(idx, request->folder, request->split, count[0], request->classes, err));
 	facts->classes = count_classes(idx->labels, facts->images);
-	uint64_t pixels = facts->images * facts->height * facts->width;
 	if (!train && !own)
-		MU_TRY_OUT(add_training_images(request, &total, &pixels, err));
-	set_normalisation(&idx->base, total, pixels);
+		MU_TRY_OUT(add_training_images(request, &total, err));
+	mu_moments_set(&total, 1, idx->base.mean, idx->base.std);
 	*data = &idx->base;
 	return MURAL_OK;
 out:
