@@ -1,0 +1,192 @@
+/* Bilinear resizing in two passes of fixed-point sums. SPDX-License-Identifier: MIT */
+#include "data/resize.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BITS 22 /* of a weight's fraction: 8 bits of pixel and 2 of headroom are left of 32 */
+#define HALF (1 << (BITS - 1))
+#define MOST_WEIGHTS(from, whole) (2 * (size_t)ceil(filter_scale(from, whole)) + 1)
+
+/* Half the width of the triangle in input pixels. */
+static double filter_scale(size_t from, size_t whole)
+{
+	double scale = (double)from / (double)whole;
+	return scale < 1 ? 1 : scale;
+}
+
+static bool keeps_length(const mu_resize_side *side)
+{
+	return side->from == side->whole;
+}
+
+/* Half of an even or odd rest, as Python's round() has it: half goes to the even one. */
+static size_t half_of(size_t rest)
+{
+	size_t half = rest / 2;
+	return half + (rest % 2 && half % 2);
+}
+
+static mu_resize_side cut(size_t from, size_t whole, size_t count)
+{
+	return (mu_resize_side){.from = from, .whole = whole, .first = half_of(whole - count), .count = count};
+}
+
+/* Sides of the resized image: the one that needs the larger factor decides, the other follows, rounded down. */
+static void plan_sides(mu_image_shape from, mu_image_shape to, mu_resize_shape shape, size_t short_side,
+                       mu_resize_side *height, mu_resize_side *width)
+{
+	size_t h = to.height, w = to.width;
+	if (shape == MU_RESIZE_SHORT_SIDE) {
+		if (short_side) {
+			h = w = short_side;
+		}
+		bool by_width = from.width * h <= from.height * w;
+		if (by_width)
+			h = w * from.height / from.width;
+		else
+			w = h * from.width / from.height;
+	}
+	*height = cut(from.height, h, to.height);
+	*width = cut(from.width, w, to.width);
+}
+
+static mu_resize_weights take_weights(mu_arena *arena, mu_resize_side side)
+{
+	mu_resize_weights weights = {.side = side};
+	if (keeps_length(&side))
+		return weights;
+	weights.most = MOST_WEIGHTS(side.from, side.whole);
+	weights.begin = mu_arena_take(arena, side.count * sizeof *weights.begin);
+	weights.n = mu_arena_take(arena, side.count * sizeof *weights.n);
+	weights.weight = mu_arena_take(arena, side.count * weights.most * sizeof *weights.weight);
+	return weights;
+}
+
+/* First input pixel under the triangle around the middle of output pixel `i`, and the one behind the last. */
+static void find_inputs(const mu_resize_side *side, size_t i, size_t *begin, size_t *end)
+{
+	double scale = (double)side->from / (double)side->whole, reach = filter_scale(side->from, side->whole);
+	double middle = ((double)i + 0.5) * scale;
+	long first = (long)(middle - reach + 0.5), behind = (long)(middle + reach + 0.5);
+	*begin = first < 0 ? 0 : (size_t)first;
+	*end = (size_t)behind > side->from ? side->from : (size_t)behind;
+}
+
+mu_resize mu_resize_take(mu_arena *arena, mu_image_shape from, mu_image_shape to, mu_resize_shape shape,
+                         size_t short_side)
+{
+	mu_resize_side height, width;
+	size_t end;
+	plan_sides(from, to, shape, short_side, &height, &width);
+	mu_resize resize = {
+	        .channels = from.channels,
+	        .to = to,
+	        .rows = take_weights(arena, height),
+	        .columns = take_weights(arena, width),
+	        .first_row = height.first,
+	        .n_rows = height.count,
+	};
+	if (!keeps_length(&height)) {
+		find_inputs(&height, height.first, &resize.first_row, &end);
+		find_inputs(&height, height.first + height.count - 1, &(size_t){0}, &end);
+		resize.n_rows = end - resize.first_row;
+	}
+	return resize;
+}
+
+static double triangle(double x)
+{
+	x = fabs(x);
+	return x < 1 ? 1 - x : 0;
+}
+
+static void prepare(mu_resize_weights *weights)
+{
+	const mu_resize_side *side = &weights->side;
+	double scale = (double)side->from / (double)side->whole, narrow = 1 / filter_scale(side->from, side->whole);
+	for (size_t i = 0; weights->weight && i < side->count; i++) {
+		size_t begin, end;
+		double middle = ((double)(side->first + i) + 0.5) * scale, sum = 0;
+		find_inputs(side, side->first + i, &begin, &end);
+		for (size_t x = begin; x < end; x++)
+			sum += triangle(((double)x - middle + 0.5) * narrow);
+		for (size_t x = begin; x < end; x++) {
+			double weight = triangle(((double)x - middle + 0.5) * narrow) / (sum != 0 ? sum : 1);
+			weights->weight[i * weights->most + x - begin] = (int32_t)(0.5 + weight * (1 << BITS));
+		}
+		weights->begin[i] = (uint32_t)begin;
+		weights->n[i] = (uint32_t)(end - begin);
+	}
+}
+
+void mu_resize_prepare(mu_resize *resize)
+{
+	prepare(&resize->rows);
+	prepare(&resize->columns);
+}
+
+size_t mu_resize_scratch_bytes(const mu_resize *resize)
+{
+	return resize->n_rows * resize->to.width;
+}
+
+/* A sum of non-negative weights and bytes, rounded; weights may add up to a little more than 1. */
+static uint8_t rounded(uint32_t sum)
+{
+	uint32_t value = sum >> BITS;
+	return (uint8_t)(value > 255 ? 255 : value);
+}
+
+static void resample_columns(const mu_resize_weights *w, const uint8_t *row, uint8_t *to)
+{
+	for (size_t i = 0; i < w->side.count; i++) {
+		const int32_t *weight = w->weight + i * w->most;
+		const uint8_t *pixels = row + w->begin[i];
+		uint32_t sum = HALF;
+		for (uint32_t k = 0; k < w->n[i]; k++)
+			sum += (uint32_t)weight[k] * pixels[k];
+		to[i] = rounded(sum);
+	}
+}
+
+static void resample_rows(const mu_resize_weights *w, size_t first_row, const uint8_t *rows, size_t width, uint8_t *to)
+{
+	for (size_t i = 0; i < w->side.count; i++) {
+		const int32_t *weight = w->weight + i * w->most;
+		const uint8_t *pixels = rows + (w->begin[i] - first_row) * width;
+		for (size_t x = 0; x < width; x++) {
+			uint32_t sum = HALF;
+			for (uint32_t k = 0; k < w->n[i]; k++)
+				sum += (uint32_t)weight[k] * pixels[k * width + x];
+			to[i * width + x] = rounded(sum);
+		}
+	}
+}
+
+static void resize_plane(const mu_resize *resize, const uint8_t *source, uint8_t *target, uint8_t *scratch)
+{
+	const mu_resize_weights *rows = &resize->rows, *columns = &resize->columns;
+	size_t width = resize->to.width;
+	uint8_t *middle = rows->weight ? scratch : target;
+	for (size_t y = 0; y < resize->n_rows; y++) {
+		const uint8_t *row = source + (resize->first_row + y) * columns->side.from;
+		if (columns->weight)
+			resample_columns(columns, row, middle + y * width);
+		else
+			memcpy(middle + y * width, row + columns->side.first, width);
+	}
+	if (rows->weight)
+		resample_rows(rows, resize->first_row, middle, width, target);
+}
+
+void mu_resize_run(const mu_resize *resize, const uint8_t *source, uint8_t *target, uint8_t *scratch)
+{
+	size_t from_plane = resize->rows.side.from * resize->columns.side.from;
+	size_t to_plane = resize->to.height * resize->to.width;
+	for (size_t c = 0; c < resize->to.channels; c++)
+		if (c < resize->channels)
+			resize_plane(resize, source + c * from_plane, target + c * to_plane, scratch);
+		else
+			memcpy(target + c * to_plane, target, to_plane);
+}
