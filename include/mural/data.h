@@ -23,6 +23,13 @@ typedef enum mural_data_format {
 	MURAL_DATA_CIFAR100 /* the same with its fine labels */
 } mural_data_format;
 
+/* What happens to images of another size than the model's. Bilinear is exactly Pillow's and so torchvision's. */
+typedef enum mural_resize {
+	MURAL_RESIZE_NONE, /* padded with zeros or cut, around the centre */
+	MURAL_RESIZE_BILINEAR, /* keeps the aspect: the short side fits, the middle is cut out: Resize(), CenterCrop() */
+	MURAL_RESIZE_SQUASH /* each side fits by itself: Resize((height, width)) */
+} mural_resize;
+
 typedef struct mural_data_config {
 	char path[1024]; /* folder or "fashion-mnist" (Debian's package) or "synthetic"; ./synthetic is a folder */
 	mural_data_format format;
@@ -31,6 +38,9 @@ typedef struct mural_data_config {
 	/* false: mean and std of the whole training set, also for test images and whatever the fraction; 0.5 for synthetic */
 	bool normalise_given;
 	float mean[MURAL_MAX_CHANNELS], std[MURAL_MAX_CHANNELS]; /* of pixels in [0, 1] */
+	mural_resize resize; /* default bilinear */
+	unsigned
+	        resize_side; /* bilinear: short side before the cut, at least the model's sides; 0 (default): just fits */
 	unsigned crop_padding; /* pixels of zero padding for a random crop of the same size; 0 = none */
 	double flip; /* probability of a horizontal flip, [0, 1] */
 	bool shuffle; /* default true */

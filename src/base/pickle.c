@@ -150,11 +150,11 @@ void mu_pickle_release(mu_pickle *pickle)
 /* The next `bytes` bytes of the opcode at `at`. */
 static mural_status take(mu_pickle *pickle, size_t at, size_t bytes, const uint8_t **taken, mural_error *err)
 {
+	*taken = pickle->bytes + pickle->next;
 	if (bytes > pickle->n - pickle->next)
 		return mu_fail(err, MURAL_DATA, mu_pickle_where(pickle, at),
 		               "the file is cut: this opcode needs %zu more bytes, %zu are left", bytes,
 		               pickle->n - pickle->next);
-	*taken = pickle->bytes + pickle->next;
 	pickle->next += bytes;
 	return MURAL_OK;
 }

@@ -17,6 +17,11 @@ mu_image_shape mu_batch_shape_of_model(const mu_loader_settings *s)
 	return (mu_image_shape){s->channels, s->height, s->width};
 }
 
+bool mu_batch_fits(const mu_loader_settings *s)
+{
+	return mu_image_same(mu_batch_shape_of_set(s), mu_batch_shape_of_model(s)) && s->config->resize_side == 0;
+}
+
 mu_batch mu_batch_take(mu_arena *arena, const mu_loader_settings *s)
 {
 	size_t capacity = s->sampler.micro_batch;
@@ -42,32 +47,35 @@ void mu_batch_place(mu_batch *batch, const mu_loader_settings *s, uint64_t numbe
 	batch->planned = mu_sampler_planned(&s->sampler, batch->step).count;
 }
 
-static mural_status fill_image(const mu_batch *batch, const mu_loader_settings *s, size_t b, uint8_t *spare,
-                               mural_error *err)
+static mural_status fill_image(const mu_batch *batch, const mu_loader_settings *s, size_t b,
+                               const mu_batch_tools *tools, mural_error *err)
 {
 	mu_image_shape want = mu_batch_shape_of_model(s);
 	uint64_t stream = mu_stream(batch->epoch, (uint32_t)(batch->first + b));
 	uint8_t *pixels = batch->pixels + b * mu_image_bytes(want);
-	mural_status status = mu_data_read(s->data, batch->index_B[b], spare ? spare : pixels, &batch->labels[b], err);
+	mural_status status =
+	        mu_data_read(s->data, batch->index_B[b], tools->spare ? tools->spare : pixels, &batch->labels[b], err);
 	if (status != MURAL_OK) {
 		mu_context(err, "while loading image %u of %s for epoch %u, step %llu", batch->index_B[b],
 		           s->data->facts.name, batch->epoch, (unsigned long long)batch->step);
 		return status;
 	}
-	if (spare)
-		mu_fit(mu_batch_shape_of_set(s), spare, want, pixels);
+	if (tools->resize)
+		mu_resize_run(tools->resize, tools->spare, pixels, tools->scratch);
+	else if (tools->spare)
+		mu_fit(mu_batch_shape_of_set(s), tools->spare, want, pixels);
 	batch->stream_B[b] = stream;
 	batch->cut_B[b] = s->augment ? mu_augment_cut(s->config, s->seed, stream) : (mu_image_cut){0};
 	return MURAL_OK;
 }
 
-mural_status mu_batch_fill(const mu_batch *batch, const mu_loader_settings *s, uint8_t *spare,
+mural_status mu_batch_fill(const mu_batch *batch, const mu_loader_settings *s, const mu_batch_tools *tools,
                            const atomic_bool *stopping, mural_error *err)
 {
 	size_t count = batch->count, rest = batch->capacity - count;
 	size_t image_bytes = mu_image_bytes(mu_batch_shape_of_model(s));
 	for (size_t b = 0; b < count && !atomic_load(stopping); b++)
-		MU_TRY(fill_image(batch, s, b, spare, err));
+		MU_TRY(fill_image(batch, s, b, tools, err));
 	memset(batch->pixels + count * image_bytes, 0, rest * image_bytes);
 	memset(batch->cut_B + count, 0, rest * sizeof *batch->cut_B);
 	memset(batch->stream_B + count, 0, rest * sizeof *batch->stream_B);

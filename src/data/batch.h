@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "data/fit.h"
 #include "data/loader.h"
+#include "data/resize.h"
 
 mu_image_shape mu_batch_shape_of_set(const mu_loader_settings *settings);
 mu_image_shape mu_batch_shape_of_model(const mu_loader_settings *settings);
@@ -18,9 +19,19 @@ mu_batch mu_batch_take(mu_arena *arena, const mu_loader_settings *settings);
 /* Says which one it is: micro-batch `number`, counted from the start of first_epoch. Sets everything but the arrays. */
 void mu_batch_place(mu_batch *batch, const mu_loader_settings *settings, uint64_t number);
 
-/* Reads the images of a placed batch with its index_B and sets all other arrays, zeros past the count. spare: one image
- * of the set's shape, NULL when that is the model's. Leaves early when *stopping: the batch is then not usable. */
-mural_status mu_batch_fill(const mu_batch *batch, const mu_loader_settings *settings, uint8_t *spare,
+/* Does an image of the set go into a batch as it is? */
+bool mu_batch_fits(const mu_loader_settings *settings);
+
+/* How images become the model's shape, when they do not fit as they are. */
+typedef struct mu_batch_tools {
+	const mu_resize *resize; /* prepared; NULL: padded or cut around the centre */
+	uint8_t *spare; /* one image in the set's shape, NULL when it fits */
+	uint8_t *scratch; /* for resize */
+} mu_batch_tools;
+
+/* Reads the images of a placed batch with its index_B and sets all other arrays, zeros past the count. Leaves early when
+ * *stopping: the batch is then not usable. */
+mural_status mu_batch_fill(const mu_batch *batch, const mu_loader_settings *settings, const mu_batch_tools *tools,
                            const atomic_bool *stopping, mural_error *err);
 
 #endif

@@ -12,8 +12,8 @@
  * A failure is kept for its ticket and no more tickets are claimed. All earlier ones were claimed before, so the trainer
  * gets them and then the failure with the lowest ticket, as it would have without threads.
  *
- * Everything lies in one pinned block, laid out by one function that also plans it: slots, order, one spare image per
- * thread for sets whose shape is not the model's.
+ * Everything lies in one pinned block, laid out by one function that also plans it: slots, order, and for sets whose
+ * shape is not the model's the weights of resizing, and one spare image and scratch memory per thread.
  * SPDX-License-Identifier: MIT */
 #include "data/loader.h"
 
@@ -39,7 +39,7 @@ typedef struct slot {
 
 typedef struct worker {
 	mu_loader *loader;
-	uint8_t *spare; /* one image in the set's shape, or NULL when that is the model's */
+	mu_batch_tools tools; /* its own memory, and the resizing that all share */
 	pthread_t thread;
 } worker;
 
@@ -48,6 +48,7 @@ typedef struct layout {
 	slot *slots; /* [prefetch] */
 	worker *workers; /* [max(1, loader_threads)] */
 	uint32_t *order; /* [images] of `order_epoch` */
+	mu_resize *resize; /* NULL: images fit or are not to be resized */
 } layout;
 
 struct mu_loader {
@@ -74,10 +75,29 @@ static unsigned worker_count(const mu_loader_settings *s)
 	return s->config->loader_threads ? s->config->loader_threads : 1;
 }
 
+/* A worker's memory. resize: as measured or as laid out, NULL without one. */
+static mu_batch_tools take_tools(mu_arena *arena, const mu_loader_settings *s, const mu_resize *resize)
+{
+	mu_batch_tools tools = {0};
+	if (!mu_batch_fits(s))
+		tools.spare = mu_arena_take(arena, mu_image_bytes(mu_batch_shape_of_set(s)));
+	if (resize)
+		tools.scratch = mu_arena_take(arena, mu_resize_scratch_bytes(resize));
+	return tools;
+}
+
+static mu_resize take_resize(mu_arena *arena, const mu_loader_settings *s)
+{
+	bool squash = s->config->resize == MURAL_RESIZE_SQUASH;
+	return mu_resize_take(arena, mu_batch_shape_of_set(s), mu_batch_shape_of_model(s),
+	                      squash ? MU_RESIZE_EACH_SIDE : MU_RESIZE_SHORT_SIDE, s->config->resize_side);
+}
+
 /* The one description of the block: run on a measuring arena it is the plan. */
 static layout lay_out(mu_arena *arena, const mu_loader_settings *s)
 {
-	mu_image_shape have = mu_batch_shape_of_set(s), want = mu_batch_shape_of_model(s);
+	bool resizes = !mu_batch_fits(s) && s->config->resize != MURAL_RESIZE_NONE;
+	mu_resize resize;
 	unsigned prefetch = s->config->prefetch, workers = worker_count(s);
 	layout parts = {
 	        .slots = mu_arena_take(arena, prefetch * sizeof(slot)),
@@ -89,10 +109,17 @@ static layout lay_out(mu_arena *arena, const mu_loader_settings *s)
 		if (!arena->measuring)
 			parts.slots[i] = (slot){.batch = batch, .state = FREE};
 	}
-	for (unsigned i = 0; i < workers; i++) {
-		uint8_t *spare = mu_image_same(have, want) ? NULL : mu_arena_take(arena, mu_image_bytes(have));
+	if (resizes) {
+		parts.resize = mu_arena_take(arena, sizeof resize);
+		resize = take_resize(arena, s);
 		if (!arena->measuring)
-			parts.workers[i] = (worker){.spare = spare};
+			*parts.resize = resize;
+	}
+	for (unsigned i = 0; i < workers; i++) {
+		mu_batch_tools tools = take_tools(arena, s, resizes ? &resize : NULL);
+		tools.resize = parts.resize;
+		if (!arena->measuring)
+			parts.workers[i] = (worker){.tools = tools};
 	}
 	return parts;
 }
@@ -120,6 +147,24 @@ static mural_status check_sizes(const mu_loader_settings *s, mural_error *err)
 	return mu_fit_check(mu_batch_shape_of_set(s), mu_batch_shape_of_model(s), err);
 }
 
+static mural_status check_resize(const mu_loader_settings *s, mural_error *err)
+{
+	unsigned side = s->config->resize_side;
+	if (s->config->resize > MURAL_RESIZE_SQUASH)
+		return mu_fail(err, MURAL_USAGE, "data.resize", "there is no way of resizing number %d",
+		               (int)s->config->resize);
+	if (side == 0)
+		return MURAL_OK;
+	if (s->config->resize != MURAL_RESIZE_BILINEAR)
+		return mu_fail(err, MURAL_USAGE, "data.resize_side",
+		               "a short side before the cut needs data.resize = bilinear; set it, or leave this out");
+	if (side < s->height || side < s->width || side > MU_MAX_SIDE)
+		return mu_fail(err, MURAL_USAGE, "data.resize_side",
+		               "expected 0 or a side from which the model's %zu x %zu pixels can be cut, found %u",
+		               s->height, s->width, side);
+	return MURAL_OK;
+}
+
 static mural_status check_settings(const mu_loader_settings *s, mural_error *err)
 {
 	MU_TRY(mu_sampler_check(&s->sampler, err));
@@ -133,6 +178,7 @@ static mural_status check_settings(const mu_loader_settings *s, mural_error *err
 		return mu_bug(err, "the sampler counts other images than the data set");
 	if (s->first_step > mu_sampler_steps(&s->sampler))
 		return mu_bug(err, "a loader that starts behind the end of an epoch");
+	MU_TRY(check_resize(s, err));
 	return check_sizes(s, err);
 }
 
@@ -203,7 +249,7 @@ static void load_one(worker *self)
 	pthread_mutex_unlock(&loader->lock);
 	mural_error failure = {0};
 	mural_status status =
-	        mu_batch_fill(&filling->batch, &loader->settings, self->spare, &loader->stopping, &failure);
+	        mu_batch_fill(&filling->batch, &loader->settings, &self->tools, &loader->stopping, &failure);
 	pthread_mutex_lock(&loader->lock);
 	settle(loader, filling, ticket, status, &failure);
 }
@@ -254,6 +300,8 @@ static mural_status prepare(mu_loader *loader, mural_error *err)
 	mu_arena arena;
 	mu_arena_reserve(&arena, "loader", loader->block, bytes);
 	loader->parts = lay_out(&arena, &loader->settings);
+	if (loader->parts.resize)
+		mu_resize_prepare(loader->parts.resize);
 	for (unsigned i = 0; i < worker_count(&loader->settings); i++)
 		loader->parts.workers[i].loader = loader;
 	return start_threads(loader, err);

@@ -33,18 +33,19 @@ typedef struct mu_loader mu_loader;
 
 typedef struct mu_loader_settings {
 	const mural_data *data; /* borrowed */
-	const mural_data_config *config; /* borrowed: shuffle, crop_padding, flip, loader_threads, prefetch */
+	const mural_data_config *config; /* borrowed: shuffle, resize, crop_padding, flip, loader_threads, prefetch */
 	mu_sampler sampler;
 	uint32_t seed;
 	bool augment; /* false for evaluation: no crop, no flip */
 	uint32_t first_epoch, epochs; /* [first_epoch, epochs) */
 	uint64_t first_step; /* of first_epoch, for resuming */
 	const mu_device *device; /* whose pinned memory the ring uses; borrowed */
-	/* Image shape the model wants. When it differs from the data's, the image is centred: padded with zeros or cut. */
+	/* Image shape the model wants. When it differs from the data's, config->resize says what happens. */
 	size_t channels, height, width;
 } mu_loader_settings;
 
-/* Bytes of pinned memory that mu_loader_create takes: the ring, an epoch's order, one spare image per thread. */
+/* Bytes of pinned memory that mu_loader_create takes: the ring, an epoch's order, a spare image per thread and
+ * the weights of resizing. */
 size_t mu_loader_bytes(const mu_loader_settings *settings);
 
 /* MURAL_USAGE, MURAL_DATA for settings that cannot work (mu_sampler_check, mu_augment_check, channels); on failure

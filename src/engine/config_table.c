@@ -31,7 +31,9 @@ _Static_assert(offsetof(mural_optimizer_config, beta2) == offsetof(mural_optimiz
                "betas");
 _Static_assert(offsetof(mural_model_config, image_width) == offsetof(mural_model_config, image_height) + sizeof(size_t),
                "sides");
-_Static_assert(sizeof(mural_pool) == sizeof(int) && sizeof(mural_data_format) == sizeof(int), "choices are ints");
+_Static_assert(sizeof(mural_pool) == sizeof(int) && sizeof(mural_data_format) == sizeof(int) &&
+                       sizeof(mural_resize) == sizeof(int),
+               "choices are ints");
 
 #define ADAMS (MU_OPT_ADAM | MU_OPT_ADAMW)
 #define ONEBITS (MU_OPT_ONEBIT_ADAM | MU_OPT_ZERO_ONE_ADAM | MU_OPT_ONEBIT_LAMB)
@@ -494,6 +496,12 @@ const mu_config_row mu_config_rows[] = {
          .help = "per channel, of pixels in [0, 1]; the data set's own when absent. Needs std"},
         {"mural.data.std", .option = "std", FLOATS, ABOVE_0, AT(config.data.std),
          .help = "per channel; the data set's own when absent. Needs mean"},
+        {"mural.data.resize", .option = "resize", CHOICE, .range = "none|bilinear|squash", IS("bilinear"),
+         AT(config.data.resize),
+         .help = "to the model's image size: bilinear as torchvision's Resize and CenterCrop, "
+                 "squash without keeping the aspect, none pads or cuts around the centre"},
+        {"mural.data.resize_side", .option = "resize-side", WHOLE, .range = "[0, 32767]", IS("0"),
+         AT(config.data.resize_side), .help = "bilinear: short side before the centre cut, 0 = the model's size"},
         {"mural.data.crop_padding", .option = "crop-padding", WHOLE, .range = "[0, 4096]", IS("0"),
          AT(config.data.crop_padding), .help = "zero pixels around, for a random crop of the same size"},
         {"mural.data.flip", .option = "flip", REAL, .range = "[0, 1]", IS("0"), AT(config.data.flip),

@@ -23,8 +23,12 @@ static void path_of(char path[1024], const char *folder, const char *name)
 
 mural_data_config test_data_config(const char *path)
 {
-	mural_data_config config = {
-	        .fraction = 1, .shuffle = true, .loader_threads = 1, .prefetch = 4, .synthetic_images = 100};
+	mural_data_config config = {.fraction = 1,
+	                            .resize = MURAL_RESIZE_BILINEAR,
+	                            .shuffle = true,
+	                            .loader_threads = 1,
+	                            .prefetch = 4,
+	                            .synthetic_images = 100};
 	snprintf(config.path, sizeof config.path, "%s", path);
 	return config;
 }

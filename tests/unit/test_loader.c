@@ -12,6 +12,7 @@
 #include "base/philox.h"
 #include "data/augment.h"
 #include "data/loader.h"
+#include "data/resize.h"
 #include "support/data_files.h"
 
 enum { SIDE = 8, PIXELS = SIDE * SIDE };
@@ -131,11 +132,18 @@ static uint64_t hash_run(fixture *f, unsigned threads)
 static void threads_change_nothing(void **state)
 {
 	(void)state;
-	static const size_t sides[] = {SIDE, 5, 12};
-	for (int i = 0; i < 3; i++) {
+	static const struct {
+		size_t height;
+		mural_resize resize;
+		unsigned side;
+	} cases[] = {{SIDE, MURAL_RESIZE_BILINEAR, 0}, {5, MURAL_RESIZE_NONE, 0},         {12, MURAL_RESIZE_NONE, 0},
+	             {21, MURAL_RESIZE_BILINEAR, 0},   {SIDE, MURAL_RESIZE_BILINEAR, 30}, {5, MURAL_RESIZE_SQUASH, 0}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		fixture *f = fixture_create(101, 6, 3);
-		f->settings.height = sides[i];
+		f->settings.height = cases[i].height;
 		f->settings.channels = i ? 3 : 1;
+		f->config.resize = cases[i].resize;
+		f->config.resize_side = cases[i].side;
 		uint64_t inline_hash = hash_run(f, 0);
 		for (unsigned prefetch = 1; prefetch <= 5; prefetch += 2) {
 			f->config.prefetch = prefetch;
@@ -145,6 +153,62 @@ static void threads_change_nothing(void **state)
 		}
 		fixture_free(f);
 	}
+}
+
+/* Batches hold what mu_resize makes of the set's images, and the plan is what is allocated. */
+static void resizes_to_the_model(void **state)
+{
+	(void)state;
+	enum { TALL = 20, WIDE = 13, REPEATED = 3 };
+	fixture *f = fixture_create(7, 7, 1);
+	f->settings.height = TALL;
+	f->settings.width = WIDE;
+	f->settings.channels = REPEATED;
+	f->config.shuffle = false;
+	mu_arena arena;
+	mu_image_shape from = {1, SIDE, SIDE}, to = {REPEATED, TALL, WIDE};
+	mu_arena_measure(&arena, "test");
+	mu_resize_take(&arena, from, to, MU_RESIZE_SHORT_SIDE, 0);
+	size_t bytes = arena.high;
+	void *block = aligned_alloc(MU_ARENA_ALIGN, bytes);
+	mu_arena_reserve(&arena, "test", block, bytes);
+	mu_resize resize = mu_resize_take(&arena, from, to, MU_RESIZE_SHORT_SIDE, 0);
+	mu_resize_prepare(&resize);
+	uint8_t *scratch = malloc(mu_resize_scratch_bytes(&resize));
+
+	mu_loader *loader = start(f, 2);
+	assert_int_equal(asked_bytes, mu_loader_bytes(&f->settings));
+	mu_batch *batch = next(loader);
+	assert_int_equal(batch->count, 7);
+	for (size_t b = 0; b < 7; b++) {
+		uint8_t source[SIDE * SIDE], expected[REPEATED * TALL * WIDE];
+		int32_t label;
+		assert_int_equal(mu_data_read(f->data, b, source, &label, NULL), MURAL_OK);
+		mu_resize_run(&resize, source, expected, scratch);
+		assert_memory_equal(batch->pixels + b * sizeof expected, expected, sizeof expected);
+	}
+	mu_loader_give_back(loader, batch);
+	mu_loader_free(loader);
+	free(scratch);
+	free(block);
+	fixture_free(f);
+}
+
+static void refuses_wrong_resizing(void **state)
+{
+	(void)state;
+	fixture *f = fixture_create(7, 7, 1);
+	mu_loader *loader;
+	mural_error err = {0};
+	f->config.resize_side = SIDE - 1;
+	assert_int_equal(mu_loader_create(&loader, &f->settings, &err), MURAL_USAGE);
+	assert_string_equal(err.where, "data.resize_side");
+	f->config.resize_side = 40000;
+	assert_int_equal(mu_loader_create(&loader, &f->settings, NULL), MURAL_USAGE);
+	f->config.resize_side = SIDE;
+	f->config.resize = MURAL_RESIZE_SQUASH;
+	assert_int_equal(mu_loader_create(&loader, &f->settings, NULL), MURAL_USAGE);
+	fixture_free(f);
 }
 
 /* Each field of each batch against its definition. */
@@ -457,6 +521,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(threads_change_nothing),
+	        cmocka_unit_test(resizes_to_the_model),
+	        cmocka_unit_test(refuses_wrong_resizing),
 	        cmocka_unit_test(contents),
 	        cmocka_unit_test(ranks_share_the_same_images),
 	        cmocka_unit_test(evaluation_changes_no_image),
