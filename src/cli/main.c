@@ -1,6 +1,7 @@
 /* mural: finds the command and runs it. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error like a full disk, with a message */
 	if (!open_standard_streams())
 		return mural_exit_code(MURAL_FAILED);
 	return end_output(run(argc, argv));

@@ -2,6 +2,8 @@
 #include "session.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "launch.h"
 #include "mural/engine.h"
@@ -49,10 +51,29 @@ static int show_config(session *s, bool evaluation)
 	return 0;
 }
 
+/* The ranks read the configuration again: a pipe would be empty, or not be there, or keep them waiting. */
+static mural_status check_rereadable(session *s)
+{
+	struct stat facts;
+	const char *file = s->arguments.config_file;
+	if (!file || stat(file, &facts) != 0 || S_ISDIR(facts.st_mode))
+		return MURAL_OK; /* its reader has better words */
+	if (S_ISREG(facts.st_mode) && strncmp(file, "/dev/", 5) != 0)
+		return MURAL_OK;
+	s->err.status = MURAL_USAGE;
+	snprintf(s->err.where, sizeof s->err.where, "argument --config");
+	snprintf(s->err.message, sizeof s->err.message,
+	         "'%.300s' can be read once only, and with --ranks each start reads the configuration again: save it "
+	         "in a "
+	         "file",
+	         file);
+	return MURAL_USAGE;
+}
+
 /* Checks before ranks are started, so that a mistake is told once and at once. */
 static int launch(session *s, int argc, char **argv, bool evaluation)
 {
-	if (resolve(s, s->arguments.ranks, evaluation) != MURAL_OK ||
+	if (check_rereadable(s) != MURAL_OK || resolve(s, s->arguments.ranks, evaluation) != MURAL_OK ||
 	    mural_config_check_supported(&s->config, s->report, &s->err) != MURAL_OK)
 		return fail_alone(s);
 	mural_config_report_free(s->report);

@@ -89,7 +89,8 @@ static mural_status fail_product(mu_config_build *b, const triangle *t, uint64_t
 	char micro[PLACE], steps[PLACE], fits[96] = "";
 	uint64_t per_rank = t->value[MICRO] * t->value[ACCUMULATION];
 	if (t->value[TRAIN] % per_rank == 0)
-		snprintf(fits, sizeof fits, "; %llu ranks would fit", (unsigned long long)(t->value[TRAIN] / per_rank));
+		snprintf(fits, sizeof fits, "; %llu rank%s would fit", (unsigned long long)(t->value[TRAIN] / per_rank),
+		         t->value[TRAIN] == per_rank ? "" : "s");
 	return mu_config_fail_row(
 	        b, t->row[TRAIN],
 	        "expected train_micro_batch_size_per_gpu %llu%s x gradient_accumulation_steps %llu%s x ranks "

@@ -170,6 +170,11 @@ static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
 		               "there are more ranks (%d) than training images (%llu); use at most %llu rank%s",
 		               engine->ranks->size, (unsigned long long)images, (unsigned long long)images,
 		               images == 1 ? "" : "s");
+	if (settings.sampler.accumulation > images)
+		return mu_fail(err, MURAL_USAGE, mural_data_get_facts(engine->train)->path,
+		               "gradient_accumulation_steps %llu is more than there are training images (%llu): most "
+		               "micro-batches would be empty; use a smaller --batch or --accumulation",
+		               (unsigned long long)settings.sampler.accumulation, (unsigned long long)images);
 	engine->steps_per_epoch = mu_sampler_steps(&settings.sampler);
 	if (engine->steps_per_epoch == 0)
 		return mu_fail(err, MURAL_USAGE, NULL,
