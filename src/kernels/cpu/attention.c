@@ -2,7 +2,7 @@
  *
  * Idea: a head's keys and values (2 * N * K floats, 100 KiB for a ViT at 224) are packed once into this thread's scratch.
  * Blocks of 64 queries then go through scores, softmax and the product with the values; no N x N array exists. Scores lie
- * transposed, [key, query]: a vector holds 16 queries, so maxima and sums run down the keys without a horizontal step,
+ * transposed, [key, query]: a vector holds 16 queries with AVX-512, so maxima and sums run down the keys without a horizontal step,
  * and nothing has to be masked behind the last key. (Scores as [query, key] spent 220 cycles per row on horizontal
  * maxima and sums, three times the products of a head of size 16.) Backward recomputes the probabilities from lse and adds
  * each block's share to d_k and d_v. FLOPs: 4 N^2 K per head forward, 10 N^2 K backward.
@@ -25,7 +25,8 @@
 #include "kernels/cpu/simd.h"
 
 #define TILE_ROWS 6
-#define TILE_VECTORS 4
+/* Accumulators of a tile: 24 of 32 registers with AVX-512, 12 of 16 with less. */
+#define TILE_VECTORS (MU_LANES == 16 ? 4 : 2)
 #define QUERIES 64 /* columns of scores at a time */
 #define CHAINS 4 /* maxima and sums side by side, to hide the latency of one */
 /* Rows ahead that packing asks the memory for: a head's rows are a page apart, too far for the hardware to guess. */
@@ -72,26 +73,17 @@ MU_CPU_INLINE void tile(const struct product *p, const int vectors, size_t row, 
 		}
 }
 
-/* Parts are tiles of rows. */
-MU_CPU_KERNEL(multiply_tiles)
+static void multiply(const struct product *p)
 {
-	const struct product *p = work;
-	for (size_t row = begin * TILE_ROWS; row < end * TILE_ROWS; row += TILE_ROWS) {
+	for (size_t row = 0; row < p->m; row += TILE_ROWS) {
 		size_t column = 0;
-		if (level == MU_CPU_AVX512) {
-			for (; column + 4 * MU_LANES <= p->n; column += 4 * MU_LANES)
-				tile(p, 4, row, column);
-			for (; column + 2 * MU_LANES <= p->n; column += 2 * MU_LANES)
-				tile(p, 2, row, column);
-		}
+		for (; column + TILE_VECTORS * MU_LANES <= p->n; column += TILE_VECTORS * MU_LANES)
+			tile(p, TILE_VECTORS, row, column);
+		for (; TILE_VECTORS > 2 && column + 2 * MU_LANES <= p->n; column += 2 * MU_LANES)
+			tile(p, 2, row, column);
 		for (; column < p->n; column += MU_LANES)
 			tile(p, 1, row, column);
 	}
-}
-
-MU_CPU_INLINE void multiply(mu_cpu_level level, const struct product *p)
-{
-	multiply_tiles[level](p, 0, (p->m + TILE_ROWS - 1) / TILE_ROWS, 0);
 }
 
 static size_t round_up(size_t n, size_t unit)
@@ -117,7 +109,7 @@ static struct attention view(const mu_attention *op)
 	                      .scale = (float)(1 / sqrt((double)op->head_size))};
 	const size_t rows = 4 * a.rows * a.size, blocks = 5 * round_up(QUERIES, TILE_ROWS) * a.size;
 	const size_t scores = 3 * round_up(op->tokens, MU_LANES) * QUERIES;
-	a.stride = round_up(rows + blocks + scores + MU_LANES * a.keep_row, MU_LANES);
+	a.stride = round_up(rows + blocks + scores + MU_LANES * a.keep_row, 16);
 	return a;
 }
 
@@ -230,7 +222,7 @@ MU_CPU_INLINE void fill_keep(const struct attention *a, const struct head *head,
 	}
 }
 
-/* Sixteen columns of scores become exp(score - largest of its column). */
+/* A vector of columns of scores becomes exp(score - largest of its column). */
 MU_CPU_INLINE void softmax_columns(float *p, size_t N, mu_simd *largest, mu_simd *sum)
 {
 	mu_simd most[CHAINS], sums[CHAINS];
@@ -269,8 +261,8 @@ MU_CPU_INLINE void apply_keep(const struct head *head, size_t N, size_t columns)
 }
 
 /* Scores, or gradients of probabilities: c[N, QUERIES] = rows[N, K] columns[K, QUERIES]. */
-MU_CPU_INLINE void keys_by_queries(mu_cpu_level level, const struct attention *a, float *c, const float *rows,
-                                   const float *columns, size_t count)
+MU_CPU_INLINE void keys_by_queries(const struct attention *a, float *c, const float *rows, const float *columns,
+                                   size_t count)
 {
 	const struct product p = {.m = a->op->tokens,
 	                          .n = (count + MU_LANES - 1) / MU_LANES * MU_LANES,
@@ -282,12 +274,12 @@ MU_CPU_INLINE void keys_by_queries(mu_cpu_level level, const struct attention *a
 	                          .b_row = QUERIES,
 	                          .c = c,
 	                          .c_row = QUERIES};
-	multiply(level, &p);
+	multiply(&p);
 }
 
 /* out[count, K] = weights[N, QUERIES]^T rows[N, K] */
-MU_CPU_INLINE void queries_by_size(mu_cpu_level level, const struct attention *a, float *out, const float *weights,
-                                   const float *rows, size_t count)
+MU_CPU_INLINE void queries_by_size(const struct attention *a, float *out, const float *weights, const float *rows,
+                                   size_t count)
 {
 	const struct product p = {.m = count,
 	                          .n = a->size,
@@ -299,12 +291,12 @@ MU_CPU_INLINE void queries_by_size(mu_cpu_level level, const struct attention *a
 	                          .b_row = a->size,
 	                          .c = out,
 	                          .c_row = a->size};
-	multiply(level, &p);
+	multiply(&p);
 }
 
 /* d[N, K] += weights[N, QUERIES] rows[count, K]: what a block of queries sends to keys or values. */
-MU_CPU_INLINE void add_to_keys(mu_cpu_level level, const struct attention *a, float *d, const float *weights,
-                               const float *rows, size_t count)
+MU_CPU_INLINE void add_to_keys(const struct attention *a, float *d, const float *weights, const float *rows,
+                               size_t count)
 {
 	const struct product p = {.m = a->op->tokens,
 	                          .n = a->size,
@@ -317,22 +309,20 @@ MU_CPU_INLINE void add_to_keys(mu_cpu_level level, const struct attention *a, fl
 	                          .c = d,
 	                          .c_row = a->size,
 	                          .accumulate = true};
-	multiply(level, &p);
+	multiply(&p);
 }
 
 /* Packs queries [first, first + count) times 1 / sqrt(K) and makes their scores. */
-MU_CPU_INLINE void make_scores(mu_cpu_level level, const struct attention *a, const struct head *head, size_t first,
-                               size_t count)
+MU_CPU_INLINE void make_scores(const struct attention *a, const struct head *head, size_t first, size_t count)
 {
 	const size_t stride = 3 * a->op->heads * a->op->head_size;
 	const size_t columns = (count + MU_LANES - 1) / MU_LANES * MU_LANES;
 	pack(a, head->q_rows, head->q + first * stride, stride, count, columns, a->scale);
 	transpose(head->q_columns, head->q_rows, a->size, columns, a->size);
-	keys_by_queries(level, a, head->p, head->k_rows, head->q_columns, count);
+	keys_by_queries(a, head->p, head->k_rows, head->q_columns, count);
 }
 
-MU_CPU_INLINE void block_forward(mu_cpu_level level, const struct attention *a, const struct head *head, size_t first,
-                                 size_t count)
+MU_CPU_INLINE void block_forward(const struct attention *a, const struct head *head, size_t first, size_t count)
 {
 	const mu_attention *op = a->op;
 	const size_t N = op->tokens, D = op->heads * op->head_size;
@@ -340,7 +330,7 @@ MU_CPU_INLINE void block_forward(mu_cpu_level level, const struct attention *a, 
 	float *lse = (float *)op->lse + (head->b * op->heads + head->h) * N + first;
 	float largest[QUERIES], sum[QUERIES];
 
-	make_scores(level, a, head, first, count);
+	make_scores(a, head, first, count);
 	for (size_t column = 0; column < count; column += MU_LANES) {
 		mu_simd top, total;
 		softmax_columns(head->p + column, N, &top, &total);
@@ -351,7 +341,7 @@ MU_CPU_INLINE void block_forward(mu_cpu_level level, const struct attention *a, 
 		fill_keep(a, head, first, count);
 		apply_keep(head, N, count);
 	}
-	queries_by_size(level, a, head->out, head->p, head->v_rows, count);
+	queries_by_size(a, head->out, head->p, head->v_rows, count);
 	for (size_t query = 0; query < count; query++) {
 		lse[query] = largest[query] + logf(sum[query]);
 		unpack(a, o + query * D, D, head->out + query * a->size, 1, 1 / sum[query]);
@@ -367,11 +357,11 @@ MU_CPU_KERNEL(heads_forward)
 		pack(a, head.k_rows, head.k, stride, N, a->rows, 1);
 		pack(a, head.v_rows, head.v, stride, N, a->rows, 1);
 		for (size_t first = 0; first < N; first += QUERIES)
-			block_forward(level, a, &head, first, N - first < QUERIES ? N - first : QUERIES);
+			block_forward(a, &head, first, N - first < QUERIES ? N - first : QUERIES);
 	}
 }
 
-/* Sixteen columns: p = exp(score - lse) and d_s = p (keep d_p - sum p keep d_p) in place of d_p. */
+/* A vector of columns: p = exp(score - lse) and d_s = p (keep d_p - sum p keep d_p) in place of d_p. */
 MU_CPU_INLINE void softmax_columns_backward(float *p, float *d_p, const float *keep, size_t N, mu_simd lse)
 {
 	mu_simd sum = {0};
@@ -390,8 +380,7 @@ MU_CPU_INLINE void softmax_columns_backward(float *p, float *d_p, const float *k
 		mu_simd_store(d_p + i, mu_simd_load(p + i) * (mu_simd_load(d_p + i) - sum));
 }
 
-MU_CPU_INLINE void block_backward(mu_cpu_level level, const struct attention *a, const struct head *head, size_t first,
-                                  size_t count)
+MU_CPU_INLINE void block_backward(const struct attention *a, const struct head *head, size_t first, size_t count)
 {
 	const mu_attention *op = a->op;
 	const size_t N = op->tokens, D = op->heads * op->head_size;
@@ -401,10 +390,10 @@ MU_CPU_INLINE void block_backward(mu_cpu_level level, const struct attention *a,
 	float *d_q = (float *)op->d_qkv + (head->q - (const float *)op->qkv) + first * 3 * D;
 	const bool dropout = op->dropout.threshold != 0;
 
-	make_scores(level, a, head, first, count);
+	make_scores(a, head, first, count);
 	pack(a, head->d_o_rows, d_o, D, count, columns, 1);
 	transpose(head->d_o_columns, head->d_o_rows, a->size, columns, a->size);
-	keys_by_queries(level, a, head->d_p, head->v_rows, head->d_o_columns, count);
+	keys_by_queries(a, head->d_p, head->v_rows, head->d_o_columns, count);
 	if (dropout)
 		fill_keep(a, head, first, count);
 	for (size_t column = 0; column < count; column += MU_LANES)
@@ -412,9 +401,9 @@ MU_CPU_INLINE void block_backward(mu_cpu_level level, const struct attention *a,
 		                         mu_simd_load_up_to(lse + column, count - column));
 	if (dropout)
 		apply_keep(head, N, count);
-	add_to_keys(level, a, head->d_v, head->p, head->d_o_rows, count);
-	add_to_keys(level, a, head->d_k, head->d_p, head->q_rows, count);
-	queries_by_size(level, a, head->out, head->d_p, head->k_rows, count);
+	add_to_keys(a, head->d_v, head->p, head->d_o_rows, count);
+	add_to_keys(a, head->d_k, head->d_p, head->q_rows, count);
+	queries_by_size(a, head->out, head->d_p, head->k_rows, count);
 	unpack(a, d_q, 3 * D, head->out, count, a->scale);
 }
 
@@ -429,7 +418,7 @@ MU_CPU_KERNEL(heads_backward)
 		memset(head.d_k, 0, a->rows * a->size * sizeof(float));
 		memset(head.d_v, 0, a->rows * a->size * sizeof(float));
 		for (size_t first = 0; first < N; first += QUERIES)
-			block_backward(level, a, &head, first, N - first < QUERIES ? N - first : QUERIES);
+			block_backward(a, &head, first, N - first < QUERIES ? N - first : QUERIES);
 		float *d_k = (float *)a->op->d_qkv + (head.k - (const float *)a->op->qkv);
 		unpack(a, d_k, 3 * D, head.d_k, N, 1);
 		unpack(a, d_k + D, 3 * D, head.d_v, N, 1);

@@ -1,4 +1,4 @@
-/* What the files of the CPU table share: the context, the thread team, and kernels compiled for several processors.
+/* What the files of the CPU table share: the context, the thread team, and how one source serves several processors.
  *
  * An operation is a small struct that says what is to be done (the work), a kernel that does parts [begin, end) of it,
  * and a call of mu_cpu_run that spreads the parts over the team:
@@ -10,9 +10,11 @@
  *     }
  *     mu_cpu_run(context, scale_rows, &(struct scale){...}, rows);
  *
- * The kernel is compiled once per processor level (baseline, AVX2, AVX-512) from the same C; the context picks one.
- * A plain table of functions instead of target_clones, because that needs ifunc, which sanitizers, musl and older
- * clang do not have, and because a test can force each level.
+ * Levels: every file of an operation, and rows.c, is compiled once per processor level (baseline, AVX2, AVX-512) with the
+ * compiler's flags for it and MU_CPU_LEVEL set; names that leave the file get the level appended here. table.c picks
+ * the rows at run time, and a test can force each level. Three other ways were tried or weighed: target_clones needs
+ * ifunc, which sanitizers, musl and clang 14 lack; one body inlined into functions with target attributes leaves
+ * 64-byte vectors in memory where AVX-512 is off (attention ten times slower with AVX2).
  *
  * Determinism: parts are cut by shape, never by time, and a sum over rows goes through partial sums per chunk of
  * MU_CPU_CHUNK rows that are then added in double in their order. So results do not depend on the number of threads
@@ -44,66 +46,83 @@ struct mu_ops_context {
 /* Parts [begin, end) of the work, as member `thread` of the team. */
 typedef void mu_cpu_kernel(const void *work, size_t begin, size_t end, size_t thread);
 
-/* Runs all parts in contiguous shares. Everything is done on return. */
-void mu_cpu_run(const mu_ops_context *c, mu_cpu_kernel *const kernel[MU_CPU_LEVELS], const void *work, size_t parts);
+#define MU_CPU_KERNEL(name) \
+	static void name(const void *work, size_t begin, size_t end, __attribute__((unused)) size_t thread)
 
-/* The best level of this processor, at most `limit`. */
-mu_cpu_level mu_cpu_detect(mu_cpu_level limit);
+#define MU_CPU_INLINE static inline __attribute__((always_inline))
+
+/* Runs all parts in contiguous shares. Everything is done on return. */
+void mu_cpu_run(const mu_ops_context *c, mu_cpu_kernel *kernel, const void *work, size_t parts);
 
 static inline size_t mu_cpu_chunks(size_t rows)
 {
 	return (rows + MU_CPU_CHUNK - 1) / MU_CPU_CHUNK;
 }
 
+/* The best level of this processor, at most `limit`. */
+mu_cpu_level mu_cpu_detect(mu_cpu_level limit);
+
+/* The rows of one level; only the rows of the struct are filled. */
+extern const mu_ops mu_cpu_rows_base, mu_cpu_rows_avx2, mu_cpu_rows_avx512;
+
+#ifndef MU_CPU_LEVEL
+#define MU_CPU_LEVEL base
+#endif
+#define MU_CPU_PASTE(name, level) name##_##level
+#define MU_CPU_EXPAND(name, level) MU_CPU_PASTE(name, level)
+#define MU_CPU_AT_LEVEL(name) MU_CPU_EXPAND(name, MU_CPU_LEVEL)
+
+/* Names that leave the files of a level. */
+#define mu_cpu_rows MU_CPU_AT_LEVEL(mu_cpu_rows)
+#define mu_cpu_add_partials MU_CPU_AT_LEVEL(mu_cpu_add_partials)
+#define mu_cpu_patchify MU_CPU_AT_LEVEL(mu_cpu_patchify)
+#define mu_cpu_embed_forward MU_CPU_AT_LEVEL(mu_cpu_embed_forward)
+#define mu_cpu_embed_backward MU_CPU_AT_LEVEL(mu_cpu_embed_backward)
+#define mu_cpu_embed_workspace MU_CPU_AT_LEVEL(mu_cpu_embed_workspace)
+#define mu_cpu_layernorm_forward MU_CPU_AT_LEVEL(mu_cpu_layernorm_forward)
+#define mu_cpu_layernorm_backward MU_CPU_AT_LEVEL(mu_cpu_layernorm_backward)
+#define mu_cpu_layernorm_workspace MU_CPU_AT_LEVEL(mu_cpu_layernorm_workspace)
+#define mu_cpu_linear_forward MU_CPU_AT_LEVEL(mu_cpu_linear_forward)
+#define mu_cpu_linear_backward MU_CPU_AT_LEVEL(mu_cpu_linear_backward)
+#define mu_cpu_linear_workspace MU_CPU_AT_LEVEL(mu_cpu_linear_workspace)
+#define mu_cpu_attention_forward MU_CPU_AT_LEVEL(mu_cpu_attention_forward)
+#define mu_cpu_attention_backward MU_CPU_AT_LEVEL(mu_cpu_attention_backward)
+#define mu_cpu_attention_workspace MU_CPU_AT_LEVEL(mu_cpu_attention_workspace)
+#define mu_cpu_dropout MU_CPU_AT_LEVEL(mu_cpu_dropout)
+#define mu_cpu_drop_path MU_CPU_AT_LEVEL(mu_cpu_drop_path)
+#define mu_cpu_pool_forward MU_CPU_AT_LEVEL(mu_cpu_pool_forward)
+#define mu_cpu_pool_backward MU_CPU_AT_LEVEL(mu_cpu_pool_backward)
+#define mu_cpu_cross_entropy MU_CPU_AT_LEVEL(mu_cpu_cross_entropy)
+#define mu_cpu_adamw MU_CPU_AT_LEVEL(mu_cpu_adamw)
+#define mu_cpu_sum_squares MU_CPU_AT_LEVEL(mu_cpu_sum_squares)
+#define mu_cpu_sum_squares_workspace MU_CPU_AT_LEVEL(mu_cpu_sum_squares_workspace)
+#define mu_cpu_cast MU_CPU_AT_LEVEL(mu_cpu_cast)
+
 /* to[j] += sum over chunks of partial[chunk * width + j], in double and in order. */
 void mu_cpu_add_partials(const mu_ops_context *c, float *to, const float *partial, size_t chunks, size_t width);
 
-#define MU_CPU_INLINE static inline __attribute__((always_inline))
-
-#if defined(__x86_64__) && defined(__GNUC__)
-#define MU_CPU_FOR_AVX2 __attribute__((target("avx,avx2,fma")))
-#define MU_CPU_FOR_AVX512 __attribute__((target("avx,avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")))
-#else
-#define MU_CPU_FOR_AVX2
-#define MU_CPU_FOR_AVX512
-#endif
-
-#define MU_CPU_VARIANT(name, suffix, level, attribute)                                                   \
-	attribute static void name##_##suffix(const void *work, size_t begin, size_t end, size_t thread) \
-	{                                                                                                \
-		name##_body(work, begin, end, thread, level);                                            \
-	}
-
-/* `level` is a constant in the body, for the rare kernel that wants other tile sizes. */
-#define MU_CPU_KERNEL(name)                                                                                            \
-	MU_CPU_INLINE void name##_body(const void *work, size_t begin, size_t end, size_t thread, mu_cpu_level level); \
-	MU_CPU_VARIANT(name, base, MU_CPU_BASE, )                                                                      \
-	MU_CPU_VARIANT(name, avx2, MU_CPU_AVX2, MU_CPU_FOR_AVX2)                                                       \
-	MU_CPU_VARIANT(name, avx512, MU_CPU_AVX512, MU_CPU_FOR_AVX512)                                                 \
-	static mu_cpu_kernel *const name[MU_CPU_LEVELS] = {name##_base, name##_avx2, name##_avx512};                   \
-	MU_CPU_INLINE void name##_body(const void *work, size_t begin, size_t end,                                     \
-	                               __attribute__((unused)) size_t thread,                                          \
-	                               __attribute__((unused)) mu_cpu_level level)
-
-/* The rows, one file per operation. */
-#define MU_CPU_ROW(name) mural_status mu_cpu_##name(mu_ops_context *, const mu_##name *, mural_error *)
-#define MU_CPU_PAIR(name)                                                                          \
-	mural_status mu_cpu_##name##_forward(mu_ops_context *, const mu_##name *, mural_error *);  \
-	mural_status mu_cpu_##name##_backward(mu_ops_context *, const mu_##name *, mural_error *); \
-	size_t mu_cpu_##name##_workspace(mu_ops_context *, const mu_##name *)
-MU_CPU_ROW(patchify);
-MU_CPU_PAIR(embed);
-MU_CPU_PAIR(layernorm);
-MU_CPU_PAIR(linear);
-MU_CPU_PAIR(attention);
-MU_CPU_ROW(dropout);
-MU_CPU_ROW(drop_path);
-mural_status mu_cpu_pool_forward(mu_ops_context *, const mu_pool *, mural_error *);
-mural_status mu_cpu_pool_backward(mu_ops_context *, const mu_pool *, mural_error *);
-MU_CPU_ROW(cross_entropy);
-MU_CPU_ROW(adamw);
-MU_CPU_ROW(sum_squares);
-size_t mu_cpu_sum_squares_workspace(mu_ops_context *, const mu_sum_squares *);
-MU_CPU_ROW(cast);
+/* One file per operation. */
+mural_status mu_cpu_patchify(mu_ops_context *c, const mu_patchify *op, mural_error *err);
+mural_status mu_cpu_embed_forward(mu_ops_context *c, const mu_embed *op, mural_error *err);
+mural_status mu_cpu_embed_backward(mu_ops_context *c, const mu_embed *op, mural_error *err);
+size_t mu_cpu_embed_workspace(mu_ops_context *c, const mu_embed *op);
+mural_status mu_cpu_layernorm_forward(mu_ops_context *c, const mu_layernorm *op, mural_error *err);
+mural_status mu_cpu_layernorm_backward(mu_ops_context *c, const mu_layernorm *op, mural_error *err);
+size_t mu_cpu_layernorm_workspace(mu_ops_context *c, const mu_layernorm *op);
+mural_status mu_cpu_linear_forward(mu_ops_context *c, const mu_linear *op, mural_error *err);
+mural_status mu_cpu_linear_backward(mu_ops_context *c, const mu_linear *op, mural_error *err);
+size_t mu_cpu_linear_workspace(mu_ops_context *c, const mu_linear *op);
+mural_status mu_cpu_attention_forward(mu_ops_context *c, const mu_attention *op, mural_error *err);
+mural_status mu_cpu_attention_backward(mu_ops_context *c, const mu_attention *op, mural_error *err);
+size_t mu_cpu_attention_workspace(mu_ops_context *c, const mu_attention *op);
+mural_status mu_cpu_dropout(mu_ops_context *c, const mu_dropout *op, mural_error *err);
+mural_status mu_cpu_drop_path(mu_ops_context *c, const mu_drop_path *op, mural_error *err);
+mural_status mu_cpu_pool_forward(mu_ops_context *c, const mu_pool *op, mural_error *err);
+mural_status mu_cpu_pool_backward(mu_ops_context *c, const mu_pool *op, mural_error *err);
+mural_status mu_cpu_cross_entropy(mu_ops_context *c, const mu_cross_entropy *op, mural_error *err);
+mural_status mu_cpu_adamw(mu_ops_context *c, const mu_adamw *op, mural_error *err);
+mural_status mu_cpu_sum_squares(mu_ops_context *c, const mu_sum_squares *op, mural_error *err);
+size_t mu_cpu_sum_squares_workspace(mu_ops_context *c, const mu_sum_squares *op);
+mural_status mu_cpu_cast(mu_ops_context *c, const mu_cast *op, mural_error *err);
 
 #endif

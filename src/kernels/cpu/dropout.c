@@ -1,4 +1,4 @@
-/* Dropout in place: masks are made a block at a time in a buffer on the stack, 16 counters side by side in vector lanes,
+/* Dropout in place: masks are made a block at a time in a buffer on the stack, counters side by side in vector lanes,
  * and used at once. About 30 integer operations per element against 8 bytes of traffic: bound by the
  * integer multipliers, not by memory. Parts are (image, block of elements). SPDX-License-Identifier: MIT */
 #include "kernels/cpu/cpu.h"

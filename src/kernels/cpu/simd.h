@@ -1,7 +1,6 @@
-/* Sixteen floats at a time: loads, sums, exp, GELU, dropout masks, for the bodies of MU_CPU_KERNEL.
+/* One register of floats at a time: loads, sums, exp, GELU, dropout masks, for the bodies of MU_CPU_KERNEL.
  *
- * Vectors are those of GNU C, one AVX-512 register wide; for AVX2 the compiler makes two registers of each, elsewhere
- * four. Plain loops left to the vectoriser were tried first: gcc 12 gives up on sums in inlined bodies and turns clamps
+ * Vectors are those of GNU C, as wide as a register of the level that is compiled: 16, 8 or 4 lanes. Plain loops left to the vectoriser were tried first: gcc 12 gives up on sums in inlined bodies and turns clamps
  * into branches, clang 14 gives up on maxima.
  *
  * No fast-math: a NaN that enters comes out (every clamp is written so that a comparison with NaN keeps it), because a
@@ -16,12 +15,18 @@
 #include "base/philox.h"
 #include "kernels/cpu/cpu.h"
 
+#if defined(__AVX512F__)
 #define MU_LANES 16
+#elif defined(__AVX2__)
+#define MU_LANES 8
+#else
+#define MU_LANES 4
+#endif
+#define MU_SIMD_BYTES (4 * MU_LANES)
 
-typedef float mu_simd __attribute__((vector_size(64)));
-typedef uint32_t mu_simd_bits __attribute__((vector_size(64)));
-typedef double mu_simd_double __attribute__((vector_size(64))); /* eight */
-typedef float mu_simd_memory __attribute__((vector_size(64), aligned(4), may_alias)); /* where floats happen to lie */
+typedef float mu_simd __attribute__((vector_size(MU_SIMD_BYTES)));
+typedef uint32_t mu_simd_bits __attribute__((vector_size(MU_SIMD_BYTES)));
+typedef float mu_simd_memory __attribute__((vector_size(MU_SIMD_BYTES), aligned(4), may_alias)); /* floats anywhere */
 
 MU_CPU_INLINE mu_simd mu_simd_all(float x)
 {
@@ -65,28 +70,36 @@ MU_CPU_INLINE void mu_simd_store_up_to(float *p, size_t n, mu_simd x)
 	memcpy(p, edge, n * sizeof *p);
 }
 
-/* Lanes of a and b in turn: the first or the last eight of each. */
+/* Lanes of a and b in turn: of the first or of the last half of each. */
+#if MU_LANES == 16
+#define MU_ZIP_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define MU_ZIP_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define MU_SIMD_COUNT 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+#elif MU_LANES == 8
+#define MU_ZIP_LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define MU_ZIP_HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#define MU_SIMD_COUNT 0, 1, 2, 3, 4, 5, 6, 7
+#else
+#define MU_ZIP_LOW 0, 4, 1, 5
+#define MU_ZIP_HIGH 2, 6, 3, 7
+#define MU_SIMD_COUNT 0, 1, 2, 3
+#endif
+
 MU_CPU_INLINE mu_simd mu_simd_zip_low(mu_simd a, mu_simd b)
 {
-	return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+	return __builtin_shufflevector(a, b, MU_ZIP_LOW);
 }
 
 MU_CPU_INLINE mu_simd mu_simd_zip_high(mu_simd a, mu_simd b)
 {
-	return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+	return __builtin_shufflevector(a, b, MU_ZIP_HIGH);
 }
 
-/* The lanes moved down by 8, 4, 2 or 1; what comes in above is not used. */
-#define MU_SIMD_DOWN(x, by)                                                                                       \
-	__builtin_shufflevector(x, x, by, by + 1, by + 2, by + 3, by + 4, by + 5, by + 6, by + 7, by + 8, by + 9, \
-	                        by + 10, by + 11, by + 12, by + 13, by + 14, by + 15)
-
+/* Each turn folds the last half onto the first, every lane now twice: after log2(lanes) turns all lanes hold the sum. */
 MU_CPU_INLINE float mu_simd_sum(mu_simd x)
 {
-	x += MU_SIMD_DOWN(x, 8);
-	x += MU_SIMD_DOWN(x, 4);
-	x += MU_SIMD_DOWN(x, 2);
-	x += MU_SIMD_DOWN(x, 1);
+	for (int lanes = MU_LANES; lanes > 1; lanes /= 2)
+		x = mu_simd_zip_low(x, x) + mu_simd_zip_high(x, x);
 	return x[0];
 }
 
@@ -120,10 +133,8 @@ MU_CPU_INLINE float mu_simd_largest(const float *p, size_t n)
 	size_t i = 0;
 	for (; i + MU_LANES <= n; i += MU_LANES)
 		most = mu_simd_larger(most, mu_simd_load(p + i));
-	most = mu_simd_larger(most, MU_SIMD_DOWN(most, 8));
-	most = mu_simd_larger(most, MU_SIMD_DOWN(most, 4));
-	most = mu_simd_larger(most, MU_SIMD_DOWN(most, 2));
-	most = mu_simd_larger(most, MU_SIMD_DOWN(most, 1));
+	for (int lanes = MU_LANES; lanes > 1; lanes /= 2)
+		most = mu_simd_larger(mu_simd_zip_low(most, most), mu_simd_zip_high(most, most));
 	float largest = most[0];
 	for (; i < n; i++)
 		largest = p[i] > largest ? p[i] : largest;
@@ -160,10 +171,10 @@ MU_CPU_INLINE mu_simd mu_simd_exp(mu_simd x)
 	return mu_simd_exp_negative(mu_simd_at_most(x, mu_simd_all(88.3f)));
 }
 
-/* rows becomes its transpose: four rounds, each of which deals the two halves of the deck in turn. */
+/* rows becomes its transpose: log2(lanes) rounds, each of which deals the two halves of the deck in turn. */
 MU_CPU_INLINE void mu_simd_transpose(mu_simd rows[MU_LANES])
 {
-	for (int round = 0; round < 4; round++) {
+	for (int lanes = MU_LANES; lanes > 1; lanes /= 2) {
 		mu_simd dealt[MU_LANES];
 		for (int i = 0; i < MU_LANES / 2; i++) {
 			dealt[2 * i] = mu_simd_zip_low(rows[i], rows[i + MU_LANES / 2]);
@@ -232,7 +243,7 @@ MU_CPU_INLINE mu_simd mu_simd_gelu_tanh_slope(mu_simd x)
 /* High 32 bits of a 32 x 32 bit product in each lane. Even and odd lanes are the two halves of 64-bit lanes. */
 MU_CPU_INLINE mu_simd_bits mu_simd_multiply_high(mu_simd_bits x, uint32_t factor)
 {
-	typedef uint64_t wide __attribute__((vector_size(64)));
+	typedef uint64_t wide __attribute__((vector_size(MU_SIMD_BYTES)));
 	const wide low = ((wide)x & 0xffffffffu) * factor, high = ((wide)x >> 32) * factor;
 	return (mu_simd_bits)((low >> 32) | (high & 0xffffffff00000000u));
 }
@@ -240,15 +251,14 @@ MU_CPU_INLINE mu_simd_bits mu_simd_multiply_high(mu_simd_bits x, uint32_t factor
 /* Room for the factors of n elements. */
 #define MU_SIMD_KEEP_SPACE(n) ((n) + 68)
 
-/* Factors of elements [first, first + n) of a stream: scale if kept, else 0. Fills `space` with whole turns of 16 Philox
- * counters (64 elements) side by side in lanes, and returns where in it the factor of `first` lies. The same numbers
+/* Factors of elements [first, first + n) of a stream: scale if kept, else 0. Fills `space` with whole turns of MU_LANES
+ * Philox counters (four elements each) side by side, and returns where in it the factor of `first` lies. The same numbers
  * as mu_random_u32, which see. */
 MU_CPU_INLINE const float *mu_simd_keep(const mu_dropout_rule *rule, uint64_t stream, uint64_t first, size_t n,
                                         float *space)
 {
 	const size_t skip = (size_t)(first % 4);
-	const mu_simd_bits scale = (mu_simd_bits)mu_simd_all(rule->scale),
-	                   lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	const mu_simd_bits scale = (mu_simd_bits)mu_simd_all(rule->scale), lane = {MU_SIMD_COUNT};
 	for (size_t done = 0; done < skip + n; done += 4 * MU_LANES) {
 		const uint64_t block = first / 4 + done / 4;
 		mu_simd_bits c0 = lane + (uint32_t)block;
@@ -271,7 +281,7 @@ MU_CPU_INLINE const float *mu_simd_keep(const mu_dropout_rule *rule, uint64_t st
 		c1 = (mu_simd_bits)(c1 >= rule->threshold) & scale;
 		c2 = (mu_simd_bits)(c2 >= rule->threshold) & scale;
 		c3 = (mu_simd_bits)(c3 >= rule->threshold) & scale;
-		/* From four words of sixteen counters to sixteen counters of four words: two rounds of dealing. */
+		/* From four words of each counter to the words of one counter after the other: two rounds of dealing. */
 		const mu_simd low02 = mu_simd_zip_low((mu_simd)c0, (mu_simd)c2);
 		const mu_simd high02 = mu_simd_zip_high((mu_simd)c0, (mu_simd)c2);
 		const mu_simd low13 = mu_simd_zip_low((mu_simd)c1, (mu_simd)c3);

@@ -1,4 +1,6 @@
-/* The CPU operations as a table on the host device. SPDX-License-Identifier: MIT */
+/* The CPU operations as a table on the host device: opens a context and sends each row to the context's processor level.
+ * MU_CPU_X86 says that the build made all three levels; elsewhere the baseline serves, in the compiler's own vectors.
+ * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
 #include "base/version.h"
@@ -8,6 +10,33 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+
+#ifdef MU_CPU_X86
+static const mu_ops *const levels[MU_CPU_LEVELS] = {&mu_cpu_rows_base, &mu_cpu_rows_avx2, &mu_cpu_rows_avx512};
+
+static mu_cpu_level best_level(void)
+{
+	__builtin_cpu_init();
+	if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+		return MU_CPU_BASE;
+	const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+	                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+	return avx512 ? MU_CPU_AVX512 : MU_CPU_AVX2;
+}
+#else
+static const mu_ops *const levels[MU_CPU_LEVELS] = {&mu_cpu_rows_base, &mu_cpu_rows_base, &mu_cpu_rows_base};
+
+static mu_cpu_level best_level(void)
+{
+	return MU_CPU_BASE;
+}
+#endif
+
+mu_cpu_level mu_cpu_detect(mu_cpu_level limit)
+{
+	const mu_cpu_level best = best_level();
+	return best < limit ? best : limit;
+}
 
 static int default_threads(void)
 {
@@ -52,6 +81,40 @@ static bool cpu_supports(mu_ops_context *context, mu_dtype type)
 	return type == MU_F32;
 }
 
+/* Each row at the level of its context. */
+#define ROW(row, op)                                                                      \
+	static mural_status row(mu_ops_context *c, const mu_##op *call, mural_error *err) \
+	{                                                                                 \
+		return levels[c->level]->row(c, call, err);                               \
+	}
+#define WORKSPACE(op)                                                        \
+	static size_t op##_workspace(mu_ops_context *c, const mu_##op *call) \
+	{                                                                    \
+		return levels[c->level]->op##_workspace(c, call);            \
+	}
+ROW(patchify, patchify)
+ROW(embed_forward, embed)
+ROW(embed_backward, embed)
+WORKSPACE(embed)
+ROW(layernorm_forward, layernorm)
+ROW(layernorm_backward, layernorm)
+WORKSPACE(layernorm)
+ROW(linear_forward, linear)
+ROW(linear_backward, linear)
+WORKSPACE(linear)
+ROW(attention_forward, attention)
+ROW(attention_backward, attention)
+WORKSPACE(attention)
+ROW(dropout, dropout)
+ROW(drop_path, drop_path)
+ROW(pool_forward, pool)
+ROW(pool_backward, pool)
+ROW(cross_entropy, cross_entropy)
+ROW(adamw, adamw)
+ROW(sum_squares, sum_squares)
+WORKSPACE(sum_squares)
+ROW(cast, cast)
+
 const mu_ops mu_ops_cpu = {
         .name = "cpu",
         .build_id = MU_BUILD_ID,
@@ -60,26 +123,26 @@ const mu_ops mu_ops_cpu = {
         .open = cpu_open,
         .close = cpu_close,
         .supports = cpu_supports,
-        .patchify = mu_cpu_patchify,
-        .embed_forward = mu_cpu_embed_forward,
-        .embed_backward = mu_cpu_embed_backward,
-        .embed_workspace = mu_cpu_embed_workspace,
-        .layernorm_forward = mu_cpu_layernorm_forward,
-        .layernorm_backward = mu_cpu_layernorm_backward,
-        .layernorm_workspace = mu_cpu_layernorm_workspace,
-        .linear_forward = mu_cpu_linear_forward,
-        .linear_backward = mu_cpu_linear_backward,
-        .linear_workspace = mu_cpu_linear_workspace,
-        .attention_forward = mu_cpu_attention_forward,
-        .attention_backward = mu_cpu_attention_backward,
-        .attention_workspace = mu_cpu_attention_workspace,
-        .dropout = mu_cpu_dropout,
-        .drop_path = mu_cpu_drop_path,
-        .pool_forward = mu_cpu_pool_forward,
-        .pool_backward = mu_cpu_pool_backward,
-        .cross_entropy = mu_cpu_cross_entropy,
-        .adamw = mu_cpu_adamw,
-        .sum_squares = mu_cpu_sum_squares,
-        .sum_squares_workspace = mu_cpu_sum_squares_workspace,
-        .cast = mu_cpu_cast,
+        .patchify = patchify,
+        .embed_forward = embed_forward,
+        .embed_backward = embed_backward,
+        .embed_workspace = embed_workspace,
+        .layernorm_forward = layernorm_forward,
+        .layernorm_backward = layernorm_backward,
+        .layernorm_workspace = layernorm_workspace,
+        .linear_forward = linear_forward,
+        .linear_backward = linear_backward,
+        .linear_workspace = linear_workspace,
+        .attention_forward = attention_forward,
+        .attention_backward = attention_backward,
+        .attention_workspace = attention_workspace,
+        .dropout = dropout,
+        .drop_path = drop_path,
+        .pool_forward = pool_forward,
+        .pool_backward = pool_backward,
+        .cross_entropy = cross_entropy,
+        .adamw = adamw,
+        .sum_squares = sum_squares,
+        .sum_squares_workspace = sum_squares_workspace,
+        .cast = cast,
 };

@@ -1,0 +1,36 @@
+/* Adding the partial sums of chunks, a block of columns at a time, whose doubles stay in registers.
+ * SPDX-License-Identifier: MIT */
+#include "kernels/cpu/cpu.h"
+
+#define COLUMNS 64
+
+struct partials {
+	float *to;
+	const float *partial;
+	size_t chunks, width;
+};
+
+MU_CPU_KERNEL(add_columns)
+{
+	const struct partials *p = work;
+	for (size_t part = begin; part < end; part++) {
+		const size_t first = part * COLUMNS;
+		const size_t columns = p->width - first < COLUMNS ? p->width - first : COLUMNS;
+		double sum[COLUMNS] = {0};
+		for (size_t chunk = 0; chunk < p->chunks; chunk++) {
+			const float *row = p->partial + chunk * p->width + first;
+#pragma omp simd
+			for (size_t j = 0; j < columns; j++)
+				sum[j] += row[j];
+		}
+#pragma omp simd
+		for (size_t j = 0; j < columns; j++)
+			p->to[first + j] += (float)sum[j];
+	}
+}
+
+void mu_cpu_add_partials(const mu_ops_context *c, float *to, const float *partial, size_t chunks, size_t width)
+{
+	const struct partials p = {to, partial, chunks, width};
+	mu_cpu_run(c, add_columns, &p, (width + COLUMNS - 1) / COLUMNS);
+}
