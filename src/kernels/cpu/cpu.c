@@ -29,6 +29,8 @@ void mu_cpu_run(const mu_ops_context *c, mu_cpu_kernel *kernel, const void *work
 		}
 		return;
 	}
+#else
+	(void)c;
 #endif
 	run_share(kernel, work, parts, 0, 1);
 }
