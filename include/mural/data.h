@@ -20,7 +20,8 @@ typedef enum mural_data_format {
 	MURAL_DATA_IDX, /* MNIST's format, plain or gzip */
 	MURAL_DATA_SYNTHETIC, /* made-up images that a model can learn, the same for a seed everywhere */
 	MURAL_DATA_CIFAR10, /* the official binary version or the official "python version" */
-	MURAL_DATA_CIFAR100 /* the same with its fine labels */
+	MURAL_DATA_CIFAR100, /* the same with its fine labels */
+	MURAL_DATA_FOLDER /* PNG and JPEG files in train/CLASS, and in val/CLASS, validation/CLASS or test/CLASS */
 } mural_data_format;
 
 /* What happens to images of another size than the model's. Bilinear is exactly Pillow's and so torchvision's. */
@@ -35,7 +36,8 @@ typedef struct mural_data_config {
 	mural_data_format format;
 	uint64_t synthetic_images; /* for synthetic training sets; the test set has a quarter of it */
 	double fraction; /* (0, 1]: the first ceil(fraction * n) of a shuffled training set; weak scaling uses it. default 1 */
-	/* false: mean and std of the whole training set, also for test images and whatever the fraction; 0.5 for synthetic */
+	/* false: mean and std of the whole training set, also for test images and whatever the fraction; 0.5 for synthetic;
+	 * ImageNet's for class folders */
 	bool normalise_given;
 	float mean[MURAL_MAX_CHANNELS], std[MURAL_MAX_CHANNELS]; /* of pixels in [0, 1] */
 	mural_resize resize; /* default bilinear */
@@ -54,15 +56,17 @@ typedef struct mural_data mural_data;
 typedef enum mural_split { MURAL_SPLIT_TRAIN, MURAL_SPLIT_TEST } mural_split;
 
 typedef struct mural_data_facts {
-	char name[64]; /* "fashion-mnist", "idx", "cifar10", "cifar100", "synthetic" */
+	char name[64]; /* "fashion-mnist", "idx", "cifar10", "cifar100", "folder", "synthetic" */
 	char path[1024];
 	uint64_t images;
 	size_t channels, height, width;
+	bool any_size; /* the files have sizes of their own; they are resized to height and width, which were asked for */
 	size_t classes; /* largest label + 1, or what the format says */
 } mural_data_facts;
 
 /* Opens one split; `classes` of the model bounds the labels (0: do not check). MURAL_DATA names file, byte, what was
- * expected and found. The caller frees. height, width, channels: what synthetic images shall have; ignored otherwise. */
+ * expected and found. The caller frees. height, width, channels: what synthetic images and those of class folders shall have;
+ * ignored otherwise. */
 MURAL_API mural_status mural_data_open(mural_data **data, const mural_data_config *config, mural_split split,
                                        uint32_t seed, size_t channels, size_t height, size_t width, size_t classes,
                                        mural_error *err);

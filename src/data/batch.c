@@ -19,7 +19,8 @@ mu_image_shape mu_batch_shape_of_model(const mu_loader_settings *s)
 
 bool mu_batch_fits(const mu_loader_settings *s)
 {
-	return mu_image_same(mu_batch_shape_of_set(s), mu_batch_shape_of_model(s)) && s->config->resize_side == 0;
+	bool done = s->data->facts.any_size || s->config->resize_side == 0; /* by the set itself, or not asked for */
+	return done && mu_image_same(mu_batch_shape_of_set(s), mu_batch_shape_of_model(s));
 }
 
 mu_batch mu_batch_take(mu_arena *arena, const mu_loader_settings *s)

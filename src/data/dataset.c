@@ -21,10 +21,9 @@
 #define SELECTION_EPOCH UINT32_MAX /* its shuffle chooses the fraction; trainings end before */
 
 static const mu_format *const formats[] = {
-        [MURAL_DATA_IDX] = &mu_format_idx,
-        [MURAL_DATA_SYNTHETIC] = &mu_format_synthetic,
-        [MURAL_DATA_CIFAR10] = &mu_format_cifar10,
-        [MURAL_DATA_CIFAR100] = &mu_format_cifar100,
+        [MURAL_DATA_IDX] = &mu_format_idx,         [MURAL_DATA_SYNTHETIC] = &mu_format_synthetic,
+        [MURAL_DATA_CIFAR10] = &mu_format_cifar10, [MURAL_DATA_CIFAR100] = &mu_format_cifar100,
+        [MURAL_DATA_FOLDER] = &mu_format_folder,
 };
 #define FORMATS (sizeof formats / sizeof *formats)
 
@@ -102,8 +101,9 @@ static mural_status find_format(const mu_format **format, const char *folder, mu
 	if (*format)
 		return MURAL_OK;
 	return mu_fail(err, MURAL_DATA, folder,
-	               "no known data set in this folder; expected IDX files such as train-images-idx3-ubyte.gz, or "
-	               "CIFAR files such as data_batch_1.bin, data_batch_1 or cifar-10-batches-py");
+	               "no known data set in this folder; expected IDX files such as train-images-idx3-ubyte.gz, "
+	               "CIFAR files such as data_batch_1.bin, data_batch_1 or cifar-10-batches-py, or folders such as "
+	               "train/CLASS with images");
 }
 
 static mural_status name_fashion_mnist(mural_data *data, mural_error *err)

@@ -17,7 +17,7 @@ typedef struct mu_data_request {
 	const mural_data_config *config; /* already checked */
 	mural_split split;
 	uint32_t seed;
-	size_t channels, height, width; /* of made-up images */
+	size_t channels, height, width; /* of made-up images and those that are resized while they are read */
 	size_t classes; /* of the model; 0: not known */
 } mu_data_request;
 
@@ -33,7 +33,7 @@ typedef struct mu_format {
 	void (*free)(mural_data *data);
 } mu_format;
 
-extern const mu_format mu_format_idx, mu_format_synthetic, mu_format_cifar10, mu_format_cifar100;
+extern const mu_format mu_format_idx, mu_format_synthetic, mu_format_cifar10, mu_format_cifar100, mu_format_folder;
 
 /* Context of a test set's failure to normalise itself by the training images. */
 extern const char mu_needs_training_images[];

@@ -88,9 +88,8 @@ static mu_batch_tools take_tools(mu_arena *arena, const mu_loader_settings *s, c
 
 static mu_resize take_resize(mu_arena *arena, const mu_loader_settings *s)
 {
-	bool squash = s->config->resize == MURAL_RESIZE_SQUASH;
-	return mu_resize_take(arena, mu_batch_shape_of_set(s), mu_batch_shape_of_model(s),
-	                      squash ? MU_RESIZE_EACH_SIDE : MU_RESIZE_SHORT_SIDE, s->config->resize_side);
+	return mu_resize_take(arena, mu_batch_shape_of_set(s), mu_batch_shape_of_model(s), s->config->resize,
+	                      s->config->resize_side);
 }
 
 /* The one description of the block: run on a measuring arena it is the plan. */
@@ -147,24 +146,6 @@ static mural_status check_sizes(const mu_loader_settings *s, mural_error *err)
 	return mu_fit_check(mu_batch_shape_of_set(s), mu_batch_shape_of_model(s), err);
 }
 
-static mural_status check_resize(const mu_loader_settings *s, mural_error *err)
-{
-	unsigned side = s->config->resize_side;
-	if (s->config->resize > MURAL_RESIZE_SQUASH)
-		return mu_fail(err, MURAL_USAGE, "data.resize", "there is no way of resizing number %d",
-		               (int)s->config->resize);
-	if (side == 0)
-		return MURAL_OK;
-	if (s->config->resize != MURAL_RESIZE_BILINEAR)
-		return mu_fail(err, MURAL_USAGE, "data.resize_side",
-		               "a short side before the cut needs data.resize = bilinear; set it, or leave this out");
-	if (side < s->height || side < s->width || side > MU_MAX_SIDE)
-		return mu_fail(err, MURAL_USAGE, "data.resize_side",
-		               "expected 0 or a side from which the model's %zu x %zu pixels can be cut, found %u",
-		               s->height, s->width, side);
-	return MURAL_OK;
-}
-
 static mural_status check_settings(const mu_loader_settings *s, mural_error *err)
 {
 	MU_TRY(mu_sampler_check(&s->sampler, err));
@@ -178,7 +159,7 @@ static mural_status check_settings(const mu_loader_settings *s, mural_error *err
 		return mu_bug(err, "the sampler counts other images than the data set");
 	if (s->first_step > mu_sampler_steps(&s->sampler))
 		return mu_bug(err, "a loader that starts behind the end of an epoch");
-	MU_TRY(check_resize(s, err));
+	MU_TRY(mu_resize_check(s->config, s->height, s->width, err));
 	return check_sizes(s, err);
 }
 

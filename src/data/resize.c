@@ -4,9 +4,29 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/dataset.h"
+
 #define BITS 22 /* of a weight's fraction: 8 bits of pixel and 2 of headroom are left of 32 */
 #define HALF (1 << (BITS - 1))
 #define MOST_WEIGHTS(from, whole) (2 * (size_t)ceil(filter_scale(from, whole)) + 1)
+
+mural_status mu_resize_check(const mural_data_config *config, size_t height, size_t width, mural_error *err)
+{
+	unsigned side = config->resize_side;
+	if (config->resize > MURAL_RESIZE_SQUASH)
+		return mu_fail(err, MURAL_USAGE, "data.resize", "there is no way of resizing number %d",
+		               (int)config->resize);
+	if (side == 0)
+		return MURAL_OK;
+	if (config->resize != MURAL_RESIZE_BILINEAR)
+		return mu_fail(err, MURAL_USAGE, "data.resize_side",
+		               "a short side before the cut needs data.resize = bilinear; set it, or leave this out");
+	if (side < height || side < width || side > MU_MAX_SIDE)
+		return mu_fail(err, MURAL_USAGE, "data.resize_side",
+		               "expected 0 or a side from which the model's %zu x %zu pixels can be cut, found %u",
+		               height, width, side);
+	return MURAL_OK;
+}
 
 /* Half the width of the triangle in input pixels. */
 static double filter_scale(size_t from, size_t whole)
@@ -33,11 +53,11 @@ static mu_resize_side cut(size_t from, size_t whole, size_t count)
 }
 
 /* Sides of the resized image: the one that needs the larger factor decides, the other follows, rounded down. */
-static void plan_sides(mu_image_shape from, mu_image_shape to, mu_resize_shape shape, size_t short_side,
+static void plan_sides(mu_image_shape from, mu_image_shape to, mural_resize how, size_t short_side,
                        mu_resize_side *height, mu_resize_side *width)
 {
 	size_t h = to.height, w = to.width;
-	if (shape == MU_RESIZE_SHORT_SIDE) {
+	if (how == MURAL_RESIZE_BILINEAR) {
 		if (short_side) {
 			h = w = short_side;
 		}
@@ -73,12 +93,11 @@ static void find_inputs(const mu_resize_side *side, size_t i, size_t *begin, siz
 	*end = (size_t)behind > side->from ? side->from : (size_t)behind;
 }
 
-mu_resize mu_resize_take(mu_arena *arena, mu_image_shape from, mu_image_shape to, mu_resize_shape shape,
-                         size_t short_side)
+mu_resize mu_resize_take(mu_arena *arena, mu_image_shape from, mu_image_shape to, mural_resize how, size_t short_side)
 {
 	mu_resize_side height, width;
 	size_t end;
-	plan_sides(from, to, shape, short_side, &height, &width);
+	plan_sides(from, to, how, short_side, &height, &width);
 	mu_resize resize = {
 	        .channels = from.channels,
 	        .to = to,

@@ -18,6 +18,7 @@
 
 #include "base/arena.h"
 #include "data/fit.h"
+#include "mural/data.h"
 
 /* One side: `from` pixels become `whole`, of which [first, first + count) are wanted. */
 typedef struct mu_resize_side {
@@ -39,16 +40,13 @@ typedef struct mu_resize {
 	size_t first_row, n_rows; /* of the source, which the vertical pass reads */
 } mu_resize;
 
-/* How sides become other sides. */
-typedef enum mu_resize_shape {
-	MU_RESIZE_SHORT_SIDE, /* same aspect; the short side fits, the long one is cut around its centre */
-	MU_RESIZE_EACH_SIDE /* each side fits by itself: squashed when the aspect differs */
-} mu_resize_shape;
+/* MURAL_USAGE for a way of resizing that does not exist, or a short side from which `to` cannot be cut. */
+mural_status mu_resize_check(const mural_data_config *config, size_t height, size_t width, mural_error *err);
 
 /* Lays out the weights; mu_resize_prepare then fills them. On a measuring arena: only the plan. Sides are 1 to
- * MU_MAX_SIDE; short_side: before the cut, at least as large as `to` needs, or 0: exactly that. */
-mu_resize mu_resize_take(mu_arena *arena, mu_image_shape from, mu_image_shape to, mu_resize_shape shape,
-                         size_t short_side);
+ * MU_MAX_SIDE. how: not MURAL_RESIZE_NONE. short_side: before the cut, at least as large as `to` needs, or 0: exactly
+ * that. */
+mu_resize mu_resize_take(mu_arena *arena, mu_image_shape from, mu_image_shape to, mural_resize how, size_t short_side);
 void mu_resize_prepare(mu_resize *resize);
 
 /* Bytes of scratch memory for one image. */

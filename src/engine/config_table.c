@@ -486,7 +486,7 @@ const mu_config_row mu_config_rows[] = {
         {"mural.data", BLOCK, TYPED, .help = "images"},
         {"mural.data.path", .option = "data", TEXT, IS(""), AT(config.data.path),
          .help = "folder, \"fashion-mnist\" or \"synthetic\""},
-        {"mural.data.format", .option = "data-format", CHOICE, .range = "auto|idx|synthetic|cifar10|cifar100",
+        {"mural.data.format", .option = "data-format", CHOICE, .range = "auto|idx|synthetic|cifar10|cifar100|folder",
          IS("auto"), AT(config.data.format), .help = "auto: told from the folder"},
         {"mural.data.synthetic_images", .option = "synthetic-images", WHOLE, .range = "[1, 4294967295]", IS("1024"),
          AT(config.data.synthetic_images), .help = "training images to make up"},

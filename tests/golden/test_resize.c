@@ -23,15 +23,15 @@ static void fill_plane(uint8_t *plane, unsigned seed, size_t height, size_t widt
 }
 
 /* Lays out in memory of exactly the planned size, so that the sanitizer sees every step too far. */
-static uint32_t resized_crc(mu_image_shape from, mu_image_shape to, mu_resize_shape shape, size_t side, unsigned seed)
+static uint32_t resized_crc(mu_image_shape from, mu_image_shape to, mural_resize how, size_t side, unsigned seed)
 {
 	mu_arena arena;
 	mu_arena_measure(&arena, "test");
-	mu_resize_take(&arena, from, to, shape, side);
+	mu_resize_take(&arena, from, to, how, side);
 	size_t planned = arena.high, n = mu_image_bytes(to);
 	void *block = aligned_alloc(MU_ARENA_ALIGN, planned + MU_ARENA_ALIGN);
 	mu_arena_reserve(&arena, "test", block, planned);
-	mu_resize resize = mu_resize_take(&arena, from, to, shape, side);
+	mu_resize resize = mu_resize_take(&arena, from, to, how, side);
 	assert_int_equal(mu_arena_check(&arena, NULL), MURAL_OK);
 	assert_int_equal(arena.high, planned);
 	mu_resize_prepare(&resize);
@@ -76,7 +76,7 @@ static void equals_pillow(void **state)
 		uint32_t crc;
 		assert_true(each || fscanf(in, "%zu", &side) == 1);
 		assert_int_equal(fscanf(in, "%zu %zu %u", &to.height, &to.width, &crc), 3);
-		uint32_t got = resized_crc(from, to, each ? MU_RESIZE_EACH_SIDE : MU_RESIZE_SHORT_SIDE, side, seed);
+		uint32_t got = resized_crc(from, to, each ? MURAL_RESIZE_SQUASH : MURAL_RESIZE_BILINEAR, side, seed);
 		if (got != crc)
 			print_error("%s %u: %zu x %zu to %zu x %zu\n", word, seed, height, width, to.height, to.width);
 		assert_int_equal(got, crc);
@@ -93,11 +93,11 @@ static void fits_the_short_side(void **state)
 {
 	(void)state;
 	mu_image_shape wide = {3, 40, 90}, square = {3, 24, 24};
-	assert_int_equal(resized_crc(wide, square, MU_RESIZE_SHORT_SIDE, 0, 5),
-	                 resized_crc(wide, square, MU_RESIZE_SHORT_SIDE, 24, 5));
+	assert_int_equal(resized_crc(wide, square, MURAL_RESIZE_BILINEAR, 0, 5),
+	                 resized_crc(wide, square, MURAL_RESIZE_BILINEAR, 24, 5));
 	mu_arena arena;
 	mu_arena_measure(&arena, "test");
-	mu_resize r = mu_resize_take(&arena, wide, (mu_image_shape){3, 20, 60}, MU_RESIZE_SHORT_SIDE, 0);
+	mu_resize r = mu_resize_take(&arena, wide, (mu_image_shape){3, 20, 60}, MURAL_RESIZE_BILINEAR, 0);
 	assert_int_equal(r.columns.side.whole, 60);
 	assert_int_equal(r.rows.side.whole, 26); /* 60 * 40 / 90, rounded down */
 	assert_int_equal(r.rows.side.first, 3);

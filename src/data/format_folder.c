@@ -1,0 +1,218 @@
+/* Plain class folders: train/CLASS/... and val/CLASS/... (or validation, or test) with PNG and JPEG files.
+ *
+ * Classes are the names of the training split's folders, sorted by bytes as in torchvision; so a class that is missing in
+ * the test split keeps its number, and one that is only there is an error. Files are listed at opening and read when
+ * their turn comes, resized to the shape that was asked for by data.resize, so that a batch sees one shape. Reading
+ * allocates what the image needs and frees it again: the only format that does.
+ *
+ * Mean and std are ImageNet's unless they are given: measuring would mean decoding every image.
+ * SPDX-License-Identifier: MIT */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "data/dataset.h"
+#include "data/decode.h"
+#include "data/image_list.h"
+#include "data/resize.h"
+
+#define CHANNELS 3
+
+static const float imagenet_mean[CHANNELS] = {0.485f, 0.456f, 0.406f},
+                   imagenet_std[CHANNELS] = {0.229f, 0.224f, 0.225f};
+
+typedef struct folder_data {
+	mural_data base;
+	mu_image_list list;
+	mural_resize resize;
+	unsigned resize_side;
+} folder_data;
+
+static bool is_folder(const char *path)
+{
+	struct stat facts;
+	return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+/* The split's folder; false leaves the first name in path. */
+static bool find_split(char path[PATH_MAX], const char *folder, mural_split split)
+{
+	static const char *const test_names[] = {"val", "validation", "test"};
+	if (split == MURAL_SPLIT_TRAIN) {
+		snprintf(path, PATH_MAX, "%s/train", folder);
+		return is_folder(path);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(path, PATH_MAX, "%s/%s", folder, test_names[i]);
+		if (is_folder(path))
+			return true;
+	}
+	snprintf(path, PATH_MAX, "%s/%s", folder, test_names[0]);
+	return false;
+}
+
+static bool folder_found_in(const char *folder)
+{
+	char path[PATH_MAX];
+	return find_split(path, folder, MURAL_SPLIT_TRAIN) || find_split(path, folder, MURAL_SPLIT_TEST);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The test split's classes must be among the training split's. */
+static mural_status check_classes(const mu_class_names *classes, const char *test, mural_error *err)
+{
+	mu_class_names own = {0};
+	mural_status status = mu_list_classes(&own, test, err);
+	for (size_t i = 0; status == MURAL_OK && i < own.n; i++)
+		if (!bsearch(&own.names[i], classes->names, classes->n, sizeof *classes->names, compare_names))
+			status =
+			        mu_fail(err, MURAL_DATA, test,
+			                "the class '%s' is not among the %zu classes to train on; rename or remove its "
+			                "folder",
+			                own.names[i], classes->n);
+	mu_class_names_release(&own);
+	return status;
+}
+
+static mural_status list(folder_data *data, const mu_data_request *request, mural_error *err)
+{
+	char wanted[PATH_MAX], train[PATH_MAX];
+	mu_class_names *classes = &data->base.class_names;
+	if (!find_split(wanted, request->folder, request->split))
+		return mu_fail(err, MURAL_DATA, wanted,
+		               request->split == MURAL_SPLIT_TRAIN
+		                       ? "the folder with the training images is missing"
+		                       : "the folder with the test images is missing; expected this name, 'validation' "
+		                         "or 'test'");
+	bool trained = find_split(train, request->folder, MURAL_SPLIT_TRAIN);
+	MU_TRY(mu_list_classes(classes, trained ? train : wanted, err));
+	if (trained && request->split == MURAL_SPLIT_TEST)
+		MU_TRY(check_classes(classes, wanted, err));
+	if (request->classes && classes->n > request->classes)
+		return mu_fail(err, MURAL_DATA, wanted,
+		               "%zu classes are too many for the model's %zu: set --classes to at least %zu",
+		               classes->n, request->classes, classes->n);
+	return mu_list_images(&data->list, wanted, classes, err);
+}
+
+static mural_status fill(folder_data *data, const mu_data_request *r, mural_error *err)
+{
+	MU_TRY(mu_resize_check(r->config, r->height, r->width, err));
+	if (r->channels != CHANNELS || !r->height || !r->width || r->height > MU_MAX_SIDE || r->width > MU_MAX_SIDE)
+		return mu_fail(
+		        err, MURAL_USAGE, NULL,
+		        "class folders give images of %d channels and sides of 1 to %d pixels, the model takes %zu "
+		        "x %zu x %zu: set --channels to %d",
+		        CHANNELS, MU_MAX_SIDE, r->channels, r->height, r->width, CHANNELS);
+	MU_TRY(list(data, r, err));
+	data->resize = r->config->resize;
+	data->resize_side = r->config->resize_side;
+	data->base.facts = (mural_data_facts){.images = data->list.n,
+	                                      .channels = CHANNELS,
+	                                      .height = r->height,
+	                                      .width = r->width,
+	                                      .any_size = true,
+	                                      .classes = data->base.class_names.n};
+	for (size_t c = 0; c < MURAL_MAX_CHANNELS; c++) {
+		data->base.mean[c] = imagenet_mean[c % CHANNELS];
+		data->base.std[c] = imagenet_std[c % CHANNELS];
+	}
+	return MURAL_OK;
+}
+
+static void folder_free(mural_data *data)
+{
+	folder_data *folder = (folder_data *)data;
+	mu_image_list_release(&folder->list);
+	free(folder);
+}
+
+static mural_status folder_open(mural_data **data, const mu_data_request *request, mural_error *err)
+{
+	folder_data *folder = calloc(1, sizeof *folder);
+	if (!folder)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, request->folder, "no memory to open the data set");
+	mural_status status = fill(folder, request, err);
+	if (status == MURAL_OK) {
+		*data = &folder->base;
+		return MURAL_OK;
+	}
+	mu_class_names_release(&folder->base.class_names);
+	folder_free(&folder->base);
+	return status;
+}
+
+/* What turning one picture into planes of another shape needs, in one block. */
+typedef struct workshop {
+	mu_resize resize;
+	uint8_t *planes, *scratch;
+} workshop;
+
+static workshop lay_out(mu_arena *arena, const folder_data *data, mu_image_shape from, mu_image_shape to)
+{
+	workshop shop = {.planes = mu_arena_take(arena, mu_image_bytes(from))};
+	if (data->resize == MURAL_RESIZE_NONE)
+		return shop;
+	shop.resize = mu_resize_take(arena, from, to, data->resize, data->resize_side);
+	shop.scratch = mu_arena_take(arena, mu_resize_scratch_bytes(&shop.resize));
+	return shop;
+}
+
+static void part_channels(const mu_picture *picture, uint8_t *planes)
+{
+	size_t pixels = picture->height * picture->width;
+	for (size_t p = 0; p < pixels; p++)
+		for (size_t c = 0; c < CHANNELS; c++)
+			planes[c * pixels + p] = picture->rgb[p * CHANNELS + c];
+}
+
+static mural_status reshape(const folder_data *data, const mu_picture *picture, uint8_t *pixels, mural_error *err)
+{
+	mu_image_shape from = {CHANNELS, picture->height, picture->width};
+	mu_image_shape to = {CHANNELS, data->base.facts.height, data->base.facts.width};
+	mu_arena arena;
+	mu_arena_measure(&arena, "image");
+	lay_out(&arena, data, from, to);
+	size_t bytes = arena.high;
+	void *block = aligned_alloc(MU_ARENA_ALIGN, mu_arena_padded(bytes));
+	if (!block)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory to resize an image of %zu x %zu",
+		               picture->height, picture->width);
+	mu_arena_reserve(&arena, "image", block, bytes);
+	workshop shop = lay_out(&arena, data, from, to);
+	part_channels(picture, shop.planes);
+	if (data->resize == MURAL_RESIZE_NONE) {
+		mu_fit(from, shop.planes, to, pixels);
+	} else {
+		mu_resize_prepare(&shop.resize);
+		mu_resize_run(&shop.resize, shop.planes, pixels, shop.scratch);
+	}
+	free(block);
+	return MURAL_OK;
+}
+
+static mural_status folder_read(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label,
+                                mural_error *err)
+{
+	const folder_data *folder = (const folder_data *)data;
+	const mu_image_file *file = &folder->list.files[index];
+	mu_picture picture;
+	MU_TRY(mu_decode_file(&picture, file->path, err));
+	mural_status status = reshape(folder, &picture, pixels, err);
+	mu_picture_release(&picture);
+	*label = (int32_t)file->label;
+	return status;
+}
+
+const mu_format mu_format_folder = {
+        .name = "folder",
+        .found_in = folder_found_in,
+        .open = folder_open,
+        .read = folder_read,
+        .free = folder_free,
+};
