@@ -87,10 +87,11 @@ static const char *plural(uint64_t n)
 static void announce_fit(run *r, const mural_data_facts *train)
 {
 	size_t height = r->config->model.image_height, width = r->config->model.image_width;
+	bool resized = r->config->data.resize != MURAL_RESIZE_NONE;
 	if (train->height != height || train->width != width)
-		mu_progress_line(&r->progress,
-		                 "%s: images of %zu x %zu pixels are cut or padded with zeros to the model's %zu x %zu",
-		                 train->name, train->height, train->width, height, width);
+		mu_progress_line(&r->progress, "%s: images of %zu x %zu pixels are %s to the model's %zu x %zu",
+		                 train->name, train->height, train->width,
+		                 resized ? "resized" : "cut or padded with zeros", height, width);
 }
 
 static void announce(run *r)
