@@ -2,11 +2,12 @@
  *
  *     bench_ops [threads [model]]            threads: 0 for all; model: vit_b_16, vit_s_16, vit_ti_16, demo
  *
- * Two floors are measured first with the table's own rows: the rate of a large matrix product (FLOP/s) and of a large
- * copy (bytes/s, read + write). Each operation then prints its median time, its rate, the time that the nearer floor
- * allows (the larger of FLOPs over the product rate and bytes over the copy rate, each array counted once) and the share
- * of that floor it reaches. The last column multiplies by how often a step of the model runs it; the sum at the end is
- * the step without communication and data. Caches make shares above 100 % possible for small shapes.
+ * Two floors are measured first with the table's own rows: the rate of a large matrix product (FLOP/s) and of a
+ * large copy (bytes/s, read + write). Each operation then prints its median time, its rate, the time that the
+ * nearer floor allows (the larger of FLOPs over the product rate and bytes over the copy rate, each array counted
+ * once) and the share of that floor it reaches. The last column multiplies by how often a step of the model runs
+ * it; the sum at the end is the step without communication and data. Caches make shares above 100 % possible for
+ * small shapes.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>

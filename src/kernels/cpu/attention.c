@@ -1,22 +1,25 @@
 /* Self-attention, one image and head at a time, scores in cache. Letters as in kernels/ops.h.
  *
- * Idea: a head's keys and values (2 * N * K floats, 100 KiB for a ViT at 224) are packed once into this thread's scratch.
- * Blocks of 64 queries then go through scores, softmax and the product with the values; no N x N array exists. Scores lie
- * transposed, [key, query]: a vector holds 16 queries with AVX-512, so maxima and sums run down the keys without a horizontal step,
- * and nothing has to be masked behind the last key. (Scores as [query, key] spent 220 cycles per row on horizontal
- * maxima and sums, three times the products of a head of size 16.) Backward recomputes the probabilities from lse and adds
- * each block's share to d_k and d_v. FLOPs: 4 N^2 K per head forward, 10 N^2 K backward.
+ * Idea: a head's keys and values (2 * N * K floats, 100 KiB for a ViT at 224) are packed once into this thread's
+ * scratch. Blocks of 64 queries then go through scores, softmax and the product with the values; no N x N array
+ * exists. Scores lie transposed, [key, query]: a vector holds 16 queries with AVX-512, so maxima and sums run down
+ * the keys without a horizontal step, and nothing has to be masked behind the last key. (Scores as [query, key]
+ * spent 220 cycles per row on horizontal maxima and sums, three times the products of a head of size 16.) Backward
+ * recomputes the probabilities from lse and adds each block's share to d_k and d_v. FLOPs: 4 N^2 K per head
+ * forward, 10 N^2 K backward.
  *
- * Every product is c[m, n] (+)= a[m, k] b[k, n] with rows of b and c contiguous and a with any two strides (so a transpose
- * costs nothing), in tiles of 6 rows x 64 columns of accumulators: 24 AVX-512 registers, 10 loads per 24 multiply-adds;
- * 6 x 16 for AVX2 (12 registers). m is rounded up to whole tiles; the extra rows are scratch that nobody reads.
+ * Every product is c[m, n] (+)= a[m, k] b[k, n] with rows of b and c contiguous and a with any two strides (so a
+ * transpose costs nothing), in tiles of 6 rows x 64 columns of accumulators: 24 AVX-512 registers, 10 loads per 24
+ * multiply-adds; 6 x 16 for AVX2 (12 registers). m is rounded up to whole tiles; the extra rows are scratch that
+ * nobody reads.
  *
- * Measured on one core of a Xeon with AVX-512 (150 GFLOP/s in a large product): 197 tokens, K = 64: 98 GFLOP/s forward,
- * 100 backward; 50 tokens, K = 16: 48 and 57, of which padding to tiles and lanes takes a quarter. The inner loop runs at
- * the peak; the rest is exp and the trip of q, k, v and gradients between the third-level cache and scratch. Did not
- * help: blocks of 32, 48 or 96 queries; asking for output rows before the products.
+ * Measured on one core of a Xeon with AVX-512 (150 GFLOP/s in a large product): 197 tokens, K = 64: 98 GFLOP/s
+ * forward, 100 backward; 50 tokens, K = 16: 48 and 57, of which padding to tiles and lanes takes a quarter. The
+ * inner loop runs at the peak; the rest is exp and the trip of q, k, v and gradients between the third-level cache
+ * and scratch. Did not help: blocks of 32, 48 or 96 queries; asking for output rows before the products.
  *
- * 1 / sqrt(K) is multiplied into q when it is packed. Sums of the softmax divide o at the end, not each probability.
+ * 1 / sqrt(K) is multiplied into q when it is packed. Sums of the softmax divide o at the end, not each
+ * probability.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>

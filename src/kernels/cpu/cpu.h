@@ -1,7 +1,8 @@
-/* What the files of the CPU table share: the context, the thread team, and how one source serves several processors.
+/* What the files of the CPU table share: the context, the thread team, and how one source serves several
+ * processors.
  *
- * An operation is a small struct that says what is to be done (the work), a kernel that does parts [begin, end) of it,
- * and a call of mu_cpu_run that spreads the parts over the team:
+ * An operation is a small struct that says what is to be done (the work), a kernel that does parts [begin, end) of
+ * it, and a call of mu_cpu_run that spreads the parts over the team:
  *
  *     MU_CPU_KERNEL(scale_rows)
  *     {
@@ -10,11 +11,11 @@
  *     }
  *     mu_cpu_run(context, scale_rows, &(struct scale){...}, rows);
  *
- * Levels: every file of an operation, and rows.c, is compiled once per processor level (baseline, AVX2, AVX-512) with the
- * compiler's flags for it and MU_CPU_LEVEL set; names that leave the file get the level appended here. table.c picks
- * the rows at run time, and a test can force each level. Three other ways were tried or weighed: target_clones needs
- * ifunc, which sanitizers, musl and clang 14 lack; one body inlined into functions with target attributes leaves
- * 64-byte vectors in memory where AVX-512 is off (attention ten times slower with AVX2).
+ * Levels: every file of an operation, and rows.c, is compiled once per processor level (baseline, AVX2, AVX-512)
+ * with the compiler's flags for it and MU_CPU_LEVEL set; names that leave the file get the level appended here.
+ * table.c picks the rows at run time, and a test can force each level. Two other ways were weighed:
+ * target_clones needs ifunc, which sanitizers, musl and clang 14 lack; one body inlined into functions with target
+ * attributes leaves 64-byte vectors in memory where AVX-512 is off (attention ten times slower with AVX2).
  *
  * Determinism: parts are cut by shape, never by time, and a sum over rows goes through partial sums per chunk of
  * MU_CPU_CHUNK rows that are then added in double in their order. So results do not depend on the number of threads

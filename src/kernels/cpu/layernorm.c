@@ -1,10 +1,12 @@
 /* Residual addition and LayerNorm, a row at a time, each row read from memory once.
  *
  * Forward moves 16 bytes per element (x, r, sum, y), backward 20 (sum, d_y, d_sum, d_r, d_x); a row of a ViT (up to
- * 6.5 KiB) stays in the first-level cache between the passes over it, so the limit is memory bandwidth. Mean first, then
- * squared distances: no cancellation. Gradients of w, b and gain: one partial sum per chunk of MU_CPU_CHUNK rows.
+ * 6.5 KiB) stays in the first-level cache between the passes over it, so the limit is memory bandwidth. Mean first,
+ * then squared distances: no cancellation. Gradients of w, b and gain: one partial sum per chunk of MU_CPU_CHUNK
+ * rows.
  *
- * With h = (s - mean) * rstd and g = d_y * w, the gradient of the norm at s is rstd * (g - mean(g) - h * mean(g * h)).
+ * With h = (s - mean) * rstd and g = d_y * w, the gradient of the norm at s is rstd * (g - mean(g) - h * mean(g *
+ * h)).
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>

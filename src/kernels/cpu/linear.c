@@ -1,17 +1,19 @@
 /* Linear layers: oneDNN's products, and one pass each for GELU and for GELU's gradient with the bias gradient.
  *
- * Forward: pre = x w^T + b in one product (bias inside), then y = gelu(pre): 2 * rows * in * out FLOP, and 8 bytes per
- * output element for GELU. Backward: one pass over d_y and pre makes the gradient of pre in place and the column sums
- * of each chunk of rows (12 bytes per element); then d_x = d_pre w and d_w += d_pre^T x, the sum inside the product.
+ * Forward: pre = x w^T + b in one product (bias inside), then y = gelu(pre): 2 * rows * in * out FLOP, and 8 bytes
+ * per output element for GELU. Backward: one pass over d_y and pre makes the gradient of pre in place and the
+ * column sums of each chunk of rows (12 bytes per element); then d_x = d_pre w and d_w += d_pre^T x, the sum inside
+ * the product.
  *
- * Chunks of MU_CPU_CHUNK rows give bias sums that do not depend on threads and keep their digits. The weight gradient
- * is a sum over all rows, made in products of about DEPTH rows: shorter float chains (an even split over ranks then moves it by 1e-7
- * of its norm instead of 4e-7), and for 1536 x 384 weights 151 instead of 137 GFLOP/s on one thread.
+ * Chunks of MU_CPU_CHUNK rows give bias sums that do not depend on threads and keep their digits. The weight
+ * gradient is a sum over all rows, made in products of about DEPTH rows: shorter float chains (an even split over
+ * ranks then moves it by 1e-7 of its norm instead of 4e-7), and for 1536 x 384 weights 151 instead of 137 GFLOP/s
+ * on one thread.
  *
  * Measured on one core of a Xeon with AVX-512 (150 GFLOP/s in a large product), 3152 rows: 384 -> 1152 145 GFLOP/s
- * forward and 149 backward; 384 -> 1536 with GELU 124 and 138; GELU alone takes 23 cycles per 16 elements in cache, of
- * which 16 are its division. Did not help: sgemm instead of the primitive (5 % faster forward, but it allocates, and
- * the bias needs a pass that costs as much), rows in blocks that fit the second-level cache.
+ * forward and 149 backward; 384 -> 1536 with GELU 124 and 138; GELU alone takes 23 cycles per 16 elements in cache,
+ * of which 16 are its division. Did not help: sgemm instead of the primitive (5 % faster forward, but it allocates,
+ * and the bias needs a pass that costs as much), rows in blocks that fit the second-level cache.
  * SPDX-License-Identifier: MIT */
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/dnnl.h"

@@ -1,16 +1,21 @@
 /* One register of floats at a time: loads, sums, exp, GELU, dropout masks, for the bodies of MU_CPU_KERNEL.
  *
- * Vectors are those of GNU C, as wide as a register of the level that is compiled: 16, 8 or 4 lanes. Plain loops left to the vectoriser were tried first: gcc 12 gives up on sums in inlined bodies and turns clamps
- * into branches, clang 14 gives up on maxima.
+ * Vectors are those of GNU C, as wide as a register of the level that is compiled: 16, 8 or 4 lanes. Plain loops
+ * left to the vectoriser were tried first: gcc 12 gives up on sums in inlined bodies and turns clamps into
+ * branches, clang 14 gives up on maxima.
  *
- * No fast-math: a NaN that enters comes out (every clamp is written so that a comparison with NaN keeps it), because a
- * broken loss must be seen. Coefficients are our own minimax fits in relative error, made by iteratively reweighted least
- * squares with 40 digits. SPDX-License-Identifier: MIT */
+ * No fast-math: a NaN that enters comes out (every clamp is written so that a comparison with NaN keeps it),
+ * because a broken loss must be seen. Coefficients are our own minimax fits in relative error, made by iteratively
+ * reweighted least squares with 40 digits.
+ * SPDX-License-Identifier: MIT */
 #ifndef MU_KERNELS_CPU_SIMD_H
 #define MU_KERNELS_CPU_SIMD_H
 
 #include <stdint.h>
 #include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #include "base/philox.h"
 #include "kernels/cpu/cpu.h"
@@ -95,7 +100,7 @@ MU_CPU_INLINE mu_simd mu_simd_zip_high(mu_simd a, mu_simd b)
 	return __builtin_shufflevector(a, b, MU_ZIP_HIGH);
 }
 
-/* Each turn folds the last half onto the first, every lane now twice: after log2(lanes) turns all lanes hold the sum. */
+/* Each turn folds the last half onto the first, each lane twice: after log2(lanes) turns all hold the sum. */
 MU_CPU_INLINE float mu_simd_sum(mu_simd x)
 {
 	for (int lanes = MU_LANES; lanes > 1; lanes /= 2)
@@ -240,20 +245,35 @@ MU_CPU_INLINE mu_simd mu_simd_gelu_tanh_slope(mu_simd x)
 	return share + x * 2.0f * slope_of_u * share * (e * share);
 }
 
+/* Products of the low 32 bits of each 64-bit lane; GNU C has no name for it, and gcc 12 multiplies all 64 bits. */
+typedef uint64_t mu_simd_wide __attribute__((vector_size(MU_SIMD_BYTES)));
+
+MU_CPU_INLINE mu_simd_wide mu_simd_multiply_low_halves(mu_simd_wide x, mu_simd_wide y)
+{
+#if defined(__AVX512F__)
+	return (mu_simd_wide)_mm512_mul_epu32((__m512i)x, (__m512i)y);
+#elif defined(__AVX2__)
+	return (mu_simd_wide)_mm256_mul_epu32((__m256i)x, (__m256i)y);
+#else
+	return (x & 0xffffffffu) * (y & 0xffffffffu);
+#endif
+}
+
 /* High 32 bits of a 32 x 32 bit product in each lane. Even and odd lanes are the two halves of 64-bit lanes. */
 MU_CPU_INLINE mu_simd_bits mu_simd_multiply_high(mu_simd_bits x, uint32_t factor)
 {
-	typedef uint64_t wide __attribute__((vector_size(MU_SIMD_BYTES)));
-	const wide low = ((wide)x & 0xffffffffu) * factor, high = ((wide)x >> 32) * factor;
+	const mu_simd_wide factors = (mu_simd_wide){0} + factor;
+	const mu_simd_wide low = mu_simd_multiply_low_halves((mu_simd_wide)x, factors);
+	const mu_simd_wide high = mu_simd_multiply_low_halves((mu_simd_wide)x >> 32, factors);
 	return (mu_simd_bits)((low >> 32) | (high & 0xffffffff00000000u));
 }
 
 /* Room for the factors of n elements. */
 #define MU_SIMD_KEEP_SPACE(n) ((n) + 68)
 
-/* Factors of elements [first, first + n) of a stream: scale if kept, else 0. Fills `space` with whole turns of MU_LANES
- * Philox counters (four elements each) side by side, and returns where in it the factor of `first` lies. The same numbers
- * as mu_random_u32, which see. */
+/* Factors of elements [first, first + n) of a stream: scale if kept, else 0. Fills `space` with whole turns of
+ * MU_LANES Philox counters (four elements each) side by side, and returns where in it the factor of `first` lies.
+ * The same numbers as mu_random_u32, which see. */
 MU_CPU_INLINE const float *mu_simd_keep(const mu_dropout_rule *rule, uint64_t stream, uint64_t first, size_t n,
                                         float *space)
 {

@@ -1,5 +1,6 @@
-/* The CPU operations as a table on the host device: opens a context and sends each row to the context's processor level.
- * MU_CPU_X86 says that the build made all three levels; elsewhere the baseline serves, in the compiler's own vectors.
+/* The CPU operations as a table on the host device: opens a context and sends each row to the context's processor
+ * level. MU_CPU_X86 says that the build made all three levels; elsewhere the baseline serves, in the compiler's own
+ * vectors.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
