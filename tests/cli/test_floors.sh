@@ -17,7 +17,7 @@ complain() {
 # "FILE LINE HEADER" for each #include "HEADER" or <HEADER> under the folders given.
 # shellcheck disable=SC2016 # awk's own dollar
 includes() {
-	find "$@" \( -name '*.c' -o -name '*.h' \) -print0 | sort -z |
+	find "$@" \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z |
 		xargs -0 awk -F '[<">]' '/^[ \t]*#[ \t]*include[ \t]*["<]/ { print FILENAME, FNR, $2 }'
 }
 
@@ -41,9 +41,12 @@ allowed() {
 
 # Single meetings outside those rules, each with its reason.
 #   src/engine/info.c tells which libraries work, so it asks the doors to them.
+#   CUDA's operations work on its device's streams: both are one module.
 exceptions='
 src/engine/info.c comm/module.h
 src/engine/info.c kernels/cpu/dnnl.h
+src/engine/info.c kernels/cuda.h
+src/kernels/cuda/cuda.h device/cuda/cuda.h
 '
 
 may_include() {
@@ -99,6 +102,8 @@ oneapi/dnnl/* src/kernels/cpu/dnnl*
 dnnl*.h src/kernels/cpu/dnnl*
 omp.h src/kernels/cpu/*
 zlib.h src/data/*
+cuda* src/*/cuda/*
+cublas* src/kernels/cuda/gemm.c
 END
 
 # compiles LANGUAGE HEADER COMPILER [OPTION...]: a file with nothing but this #include, with warnings as errors.
@@ -117,10 +122,11 @@ while read -r header; do
 	[ -z "$cc" ] || compiles c "$header" "$cc" -std=c17
 	[ -z "$cxx" ] || compiles c++ "$header" "$cxx" -std=c++11
 done < <(cd include && find mural -name '*.h' | sort)
-# cmake/MuralCompiler.cmake gives these two to every source. The MPI module's headers need mpi.h, which is not everywhere.
+# cmake/MuralCompiler.cmake gives these two to every source. The modules' headers need mpi.h or
+# CUDA's, which are not everywhere.
 while read -r header; do
 	[ -z "$cc" ] || compiles c "$header" "$cc" -std=gnu17 -D_GNU_SOURCE
-done < <(cd src && find . -name '*.h' ! -path './cli/*' ! -path './comm/mpi/*' -printf '%P\n' | sort)
+done < <(cd src && find . -name '*.h' ! -path './cli/*' ! -path './comm/mpi/*' ! -path './*/cuda/*' -printf '%P\n' | sort)
 
 if [ $failures -gt 0 ]; then
 	echo "$failures violations of the floors" >&2
