@@ -22,7 +22,8 @@ shift
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export TMPDIR=$work MURAL_MODULE_PATH=$(dirname "$mural")/../lib/mural
+MURAL_MODULE_PATH=$(dirname "$mural")/../lib/mural
+export MURAL_MODULE_PATH TMPDIR=$work
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export LSAN_OPTIONS=suppressions=$here/../support/lsan.supp:print_suppressions=0
@@ -111,12 +112,13 @@ check_files() {
 run_case() {
 	local code wanted=0
 	bad=0
-	run= ranks=
+	run='' ranks=''
 	[ "$way" != ranks ] || ranks='--ranks 2'
 	[ "$way" != mpirun ] || run='mpirun -n 2'
 	rm -rf "$work/folder"
 	mkdir "$work/folder"
 	[ ! -f "$cases/$name/exit" ] || read -r wanted <"$cases/$name/exit"
+	# shellcheck source=/dev/null
 	(cd "$work/folder" && . "$cases/$name/command") >"$work/raw.stdout" 2>"$work/raw.stderr"
 	code=$?
 	plain "$way" <"$work/raw.stderr" >"$work/stderr"
@@ -135,8 +137,13 @@ cases=$here/cases
 have_mpi=1
 command -v mpirun >/dev/null && [ -f "$MURAL_MODULE_PATH/mural_comm_mpi.so" ] || have_mpi=0
 failures=0 done=0 passed_over=0
-[ $# -gt 0 ] || set -- $(ls "$cases")
-for name in "$@"; do
+names=("$@")
+if [ $# = 0 ]; then
+	for folder in "$cases"/*/; do
+		names+=("$(basename "$folder")")
+	done
+fi
+for name in "${names[@]}"; do
 	ways='alone ranks'
 	[ ! -f "$cases/$name/ways" ] || read -r ways <"$cases/$name/ways"
 	for way in $ways; do

@@ -30,7 +30,7 @@ train() {
 	expect '^mural: (rank 0 of 2: )?.*: No space left on device$' "$work/err"
 	expect "^       $disk/run/$file$" "$work/err"
 	[ "$(wc -l <"$work/err")" = 2 ] || { cat "$work/err"; fail "$file: more than one message"; }
-	left=$(ls -A "$disk/run" | grep -v -x -e config.json -e steps.csv -e metrics.csv)
+	left=$(find "$disk/run" -type f ! -name config.json ! -name steps.csv ! -name metrics.csv)
 	[ -z "$left" ] || fail "$file: left behind: $left"
 	rm -rf "${disk:?}"/*
 }
