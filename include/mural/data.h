@@ -74,6 +74,34 @@ MURAL_API void mural_data_free(mural_data *data);
 MURAL_API const mural_data_facts *mural_data_get_facts(const mural_data *data);
 /* "airplane" of class 0 of CIFAR-10; NULL when the set has no names or no such class. Lives as long as the set. */
 MURAL_API const char *mural_data_class_name(const mural_data *data, size_t label);
+/* The format of a name such as "cifar10"; MURAL_USAGE when there is none. */
+MURAL_API mural_status mural_data_format_find(mural_data_format *format, const char *name, mural_error *err);
+
+/* What is in a split, found by reading every image once. */
+typedef struct mural_data_survey {
+	uint64_t readable, broken; /* images */
+	uint64_t *images_per_class; /* [classes] of the readable ones, malloc'ed */
+	/* Per channel, of pixels in [0, 1] as they are read: after resizing when the files have sizes of their own. */
+	float mean[MURAL_MAX_CHANNELS], std[MURAL_MAX_CHANNELS];
+} mural_data_survey;
+
+/* Reads all images. A broken one is handed to on_broken (may be NULL) and does not stop the survey. The
+ * caller releases; after a failure there is nothing to release. */
+MURAL_API mural_status mural_data_survey_take(mural_data_survey *survey, const mural_data *data,
+                                              void (*on_broken)(void *user, uint64_t image, const mural_error *err),
+                                              void *user, mural_error *err);
+MURAL_API void mural_data_survey_release(mural_data_survey *survey);
+
+/* A JSON file about the splits, [2] by mural_split; NULL where there is no such split or survey. Whole or not at all. */
+MURAL_API mural_status mural_data_write_json(const char *path, const mural_data *const splits[2],
+                                             const mural_data_survey *const surveys[2], mural_error *err);
+
+/* Fetches "cifar10", "cifar100" or "fashion-mnist" into a folder of its own below `target`, whose path comes back in
+ * `folder`. Runs curl (and tar) as child processes, which may show their progress on stderr; goes on after an
+ * interruption; checks sums, and that both splits open. Does nothing when they already do. MURAL_FAILED when there is no
+ * network, MURAL_DATA when the sum is wrong. */
+MURAL_API mural_status mural_data_fetch(const char *name, const char *target, bool progress, char *folder,
+                                        size_t folder_bytes, mural_error *err);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,7 @@ typedef struct command {
 
 int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
+int command_data(int argc, char **argv);
 int command_info(int argc, char **argv);
 
 /* Options that train and eval share and that are no configuration. Strings are borrowed from argv. */

@@ -182,6 +182,20 @@ const mural_data_facts *mural_data_get_facts(const mural_data *data)
 	return &data->facts;
 }
 
+mural_status mural_data_format_find(mural_data_format *format, const char *name, mural_error *err)
+{
+	char known[256] = "";
+	for (size_t f = 0; f < FORMATS; f++) {
+		const char *is = formats[f] ? formats[f]->name : "auto";
+		if (strcmp(is, name) == 0) {
+			*format = (mural_data_format)f;
+			return MURAL_OK;
+		}
+		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", f ? ", " : "", is);
+	}
+	return mu_fail(err, MURAL_USAGE, NULL, "there is no data format '%s'; there are %s", name, known);
+}
+
 const char *mural_data_class_name(const mural_data *data, size_t label)
 {
 	return label < data->class_names.n ? data->class_names.names[label] : NULL;

@@ -66,7 +66,7 @@ calls() {
 	[[ $(<"$work/calls") == "$1" ]] || wrong "apt-get should have been called as: ${1:-not at all}"
 }
 
-all_build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libspng-dev libturbojpeg0-dev libdnnl-dev libopenmpi-dev openmpi-bin libcmocka-dev'
+all_build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libspng-dev libturbojpeg0-dev libdnnl-dev libopenmpi-dev openmpi-bin libcmocka-dev curl'
 
 # Everything there: nothing to do.
 reset "$all_build dataset-fashion-mnist"

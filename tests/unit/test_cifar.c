@@ -208,6 +208,47 @@ static void too_few_classes(void **state)
 	mural_data_free(data);
 }
 
+static void count_broken(void *user, uint64_t image, const mural_error *err)
+{
+	assert_int_equal(image, 4);
+	assert_string_equal(err->where, "made-up:4");
+	++*(unsigned *)user;
+}
+
+static mural_status break_fifth(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label,
+                                mural_error *err)
+{
+	if (index == 4)
+		return mu_fail(err, MURAL_DATA, "made-up:4", "the image is broken");
+	return mu_format_cifar10.read(data, index, pixels, label, err);
+}
+
+static void surveys(void **state)
+{
+	(void)state;
+	mural_data *data = open_good(PY10, MURAL_DATA_AUTO, MURAL_SPLIT_TRAIN);
+	mural_data_survey survey;
+	assert_int_equal(mural_data_survey_take(&survey, data, NULL, NULL, NULL), MURAL_OK);
+	assert_int_equal(survey.readable, TRAIN10);
+	assert_int_equal(survey.broken, 0);
+	assert_int_equal(survey.images_per_class[0], 2); /* 0 and 10 */
+	assert_int_equal(survey.images_per_class[9], 1);
+	assert_memory_equal(survey.mean, data->mean, 3 * sizeof(float));
+	assert_memory_equal(survey.std, data->std, 3 * sizeof(float));
+	mural_data_survey_release(&survey);
+	mu_format broken = mu_format_cifar10;
+	unsigned calls = 0;
+	broken.read = break_fifth;
+	data->format = &broken;
+	assert_int_equal(mural_data_survey_take(&survey, data, count_broken, &calls, NULL), MURAL_OK);
+	assert_int_equal(calls, 1);
+	assert_int_equal(survey.broken, 1);
+	assert_int_equal(survey.readable, TRAIN10 - 1);
+	assert_int_equal(survey.images_per_class[4], 0);
+	mural_data_survey_release(&survey);
+	mural_data_free(data);
+}
+
 static void names_of_fashion_mnist(void **state)
 {
 	(void)state;
@@ -423,6 +464,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(binary_hundred, make_folder, remove_folder),
 	        cmocka_unit_test(finds_the_folder_below),
 	        cmocka_unit_test(too_few_classes),
+	        cmocka_unit_test(surveys),
 	        cmocka_unit_test(names_of_fashion_mnist),
 	        cmocka_unit_test_setup_teardown(broken_binaries, make_folder, remove_folder),
 	        cmocka_unit_test_setup_teardown(hostile_pickles, make_folder, remove_folder),
