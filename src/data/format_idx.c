@@ -209,7 +209,7 @@ static size_t count_classes(const uint8_t *labels, uint64_t n)
 
 static mural_status add_training_images(const mu_data_request *request, mu_moments *total, mural_error *err)
 {
-	uint32_t sizes[IMAGE_RANK];
+	uint32_t sizes[IMAGE_RANK] = {0};
 	mural_status status = read_file(request->folder, MURAL_SPLIT_TRAIN, &image_kind, sizes, NULL, total, err);
 	if (status != MURAL_OK)
 		mu_context(err, "%s", mu_needs_training_images);
@@ -230,7 +230,7 @@ static mural_status idx_open(mural_data **data, const mu_data_request *request, 
 	idx_data *idx = calloc(1, sizeof *idx);
 	if (!idx)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, request->folder, "no memory to open the data set");
-	uint32_t sizes[IMAGE_RANK], count[IMAGE_RANK];
+	uint32_t sizes[IMAGE_RANK] = {0}, count[IMAGE_RANK] = {0};
 	mu_moments total = {0};
 	bool train = request->split == MURAL_SPLIT_TRAIN, own = request->config->normalise_given;
 	MU_TRY_OUT(read_file(request->folder, request->split, &image_kind, sizes, &idx->pixels,

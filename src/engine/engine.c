@@ -88,27 +88,31 @@ static mural_status first_state(mural_engine *engine, mural_error *err)
 	return broadcast_parameters(engine, err);
 }
 
+static mural_engine *make(const mural_engine_settings *settings)
+{
+	mural_engine *engine = calloc(1, sizeof *engine);
+	if (!engine)
+		return NULL;
+	engine->config = *settings->config;
+	engine->in_order = engine->config.data;
+	engine->in_order.shuffle = false;
+	engine->report = settings->report;
+	engine->comm = settings->comm;
+	engine->ranks = settings->comm->table->facts(settings->comm);
+	engine->training = settings->training;
+	engine->train = settings->train;
+	engine->test = settings->test;
+	return engine;
+}
+
 mural_status mural_engine_create(mural_engine **created, const mural_engine_settings *settings, mural_error *err)
 {
 	*created = NULL;
-	mural_engine *engine = calloc(1, sizeof *engine);
-	mural_status status = MURAL_OK;
-	if (engine) {
-		engine->config = *settings->config;
-		engine->in_order = engine->config.data;
-		engine->in_order.shuffle = false;
-		engine->report = settings->report;
-		engine->comm = settings->comm;
-		engine->ranks = settings->comm->table->facts(settings->comm);
-		engine->training = settings->training;
-		engine->train = settings->train;
-		engine->test = settings->test;
-		status = create_parts(engine, err);
-	} else {
-		status = mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the engine");
-	}
+	mural_engine *engine = make(settings);
+	mural_status status = engine ? create_parts(engine, err)
+	                             : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the engine");
 	status = mu_comm_agree(settings->comm, status, err);
-	if (status == MURAL_OK)
+	if (engine && status == MURAL_OK)
 		status = first_state(engine, err);
 	if (status == MURAL_OK)
 		*created = engine;
