@@ -8,6 +8,7 @@
 
 #define BITS 22 /* of a weight's fraction: 8 bits of pixel and 2 of headroom are left of 32 */
 #define HALF (1 << (BITS - 1))
+#define CHUNK 64 /* pixels of a row that are summed together */
 #define MOST_WEIGHTS(from, whole) (2 * (size_t)ceil(filter_scale(from, whole)) + 1)
 
 mural_status mu_resize_check(const mural_data_config *config, size_t height, size_t width, mural_error *err)
@@ -169,18 +170,27 @@ static void resample_columns(const mu_resize_weights *w, const uint8_t *row, uin
 	}
 }
 
+/* Sums lie side by side, so that the compiler adds many at once. */
+static void resample_row(const int32_t *weight, uint32_t n, const uint8_t *pixels, size_t width, uint8_t *to)
+{
+	for (size_t x = 0; x < width; x += CHUNK) {
+		uint32_t sums[CHUNK];
+		size_t now = width - x < CHUNK ? width - x : CHUNK;
+		for (size_t i = 0; i < CHUNK; i++)
+			sums[i] = HALF;
+		for (uint32_t k = 0; k < n; k++)
+			for (size_t i = 0; i < now; i++)
+				sums[i] += (uint32_t)weight[k] * pixels[k * width + x + i];
+		for (size_t i = 0; i < now; i++)
+			to[x + i] = rounded(sums[i]);
+	}
+}
+
 static void resample_rows(const mu_resize_weights *w, size_t first_row, const uint8_t *rows, size_t width, uint8_t *to)
 {
-	for (size_t i = 0; i < w->side.count; i++) {
-		const int32_t *weight = w->weight + i * w->most;
-		const uint8_t *pixels = rows + (w->begin[i] - first_row) * width;
-		for (size_t x = 0; x < width; x++) {
-			uint32_t sum = HALF;
-			for (uint32_t k = 0; k < w->n[i]; k++)
-				sum += (uint32_t)weight[k] * pixels[k * width + x];
-			to[i * width + x] = rounded(sum);
-		}
-	}
+	for (size_t i = 0; i < w->side.count; i++)
+		resample_row(w->weight + i * w->most, w->n[i], rows + (w->begin[i] - first_row) * width, width,
+		             to + i * width);
 }
 
 static void resize_plane(const mu_resize *resize, const uint8_t *source, uint8_t *target, uint8_t *scratch)
