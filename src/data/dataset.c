@@ -71,7 +71,8 @@ static mural_status check_folder(const char *folder, bool fashion, mural_error *
 		if (fashion)
 			return mu_fail(err, MURAL_DATA, folder,
 			               "the data set 'fashion-mnist' is not on this machine: %s; install the package "
-			               "dataset-fashion-mnist, or give the folder that holds it as ./fashion-mnist",
+			               "dataset-fashion-mnist, or run mural data fetch fashion-mnist and give the "
+			               "folder that it names",
 			               strerror(errno));
 		return mu_fail(err, MURAL_DATA, folder,
 		               "cannot open the data folder: %s; expected a folder, \"fashion-mnist\" or \"synthetic\"",
