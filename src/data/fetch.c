@@ -48,6 +48,7 @@ static const mu_fetch_set sets[] = {
 static mural_status run(const char *const *argv, int *code, mural_error *err)
 {
 	pid_t child;
+	*code = 0;
 	int state, failed = posix_spawnp(&child, argv[0], NULL, NULL, (char *const *)(uintptr_t)argv, environ);
 	if (failed)
 		return mu_fail(err, MURAL_FAILED, argv[0], "cannot start %s: %s; install it", argv[0],

@@ -83,10 +83,11 @@ static mural_status add_file(mu_image_list *list, const char *path, size_t folde
 		list->files = grown;
 		list->room = room;
 	}
-	char *copy = strdup(path);
-	if (!copy)
+	mu_image_file *file = &list->files[list->n];
+	*file = (mu_image_file){strdup(path), folder_bytes, label};
+	if (!file->path)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory to list the images");
-	list->files[list->n++] = (mu_image_file){copy, folder_bytes, label};
+	list->n++;
 	return MURAL_OK;
 }
 

@@ -26,33 +26,45 @@ static mural_status read_image(const mural_data *data, uint64_t image, uint8_t *
 	return MURAL_OK;
 }
 
-mural_status mural_data_survey_take(mural_data_survey *survey, const mural_data *data,
-                                    void (*on_broken)(void *user, uint64_t image, const mural_error *err), void *user,
-                                    mural_error *err)
+typedef void (*broken_handler)(void *user, uint64_t image, const mural_error *err);
+
+static mural_status read_all(mural_data_survey *survey, const mural_data *data, uint8_t *pixels, mu_moments *moments,
+                             broken_handler on_broken, void *user, mural_error *err)
 {
-	const mural_data_facts *facts = &data->facts;
-	mu_moments moments = {0};
-	*survey = (mural_data_survey){.images_per_class = calloc(facts->classes, sizeof(uint64_t))};
-	uint8_t *pixels = malloc(facts->channels * facts->height * facts->width);
-	mural_status status = MURAL_OK;
-	if (!survey->images_per_class || !pixels)
-		status = mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory to look at %zu classes", facts->classes);
-	for (uint64_t i = 0; i < facts->images && status == MURAL_OK; i++) {
+	for (uint64_t i = 0; i < data->facts.images; i++) {
 		mural_error failure = {0};
 		int32_t label = 0;
-		mural_status read = read_image(data, i, pixels, &label, &failure);
-		if (read == MURAL_OK) {
-			count_image(survey, facts, pixels, label, &moments);
-		} else if (read == MURAL_DATA) {
+		mural_status status = read_image(data, i, pixels, &label, &failure);
+		if (status == MURAL_OK) {
+			count_image(survey, &data->facts, pixels, label, moments);
+		} else if (status == MURAL_DATA) {
 			survey->broken++;
 			if (on_broken)
 				on_broken(user, i, &failure);
 		} else {
-			status = read;
 			if (err && err->status == MURAL_OK)
 				*err = failure;
+			return status;
 		}
 	}
+	return MURAL_OK;
+}
+
+mural_status mural_data_survey_take(mural_data_survey *survey, const mural_data *data, broken_handler on_broken,
+                                    void *user, mural_error *err)
+{
+	const mural_data_facts *facts = &data->facts;
+	mu_moments moments = {0};
+	*survey = (mural_data_survey){0};
+	uint64_t *per_class = calloc(facts->classes, sizeof *per_class);
+	uint8_t *pixels = malloc(facts->channels * facts->height * facts->width);
+	if (!per_class || !pixels) {
+		free(per_class);
+		free(pixels);
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory to look at %zu classes", facts->classes);
+	}
+	survey->images_per_class = per_class;
+	mural_status status = read_all(survey, data, pixels, &moments, on_broken, user, err);
 	mu_moments_set(&moments, facts->channels, survey->mean, survey->std);
 	free(pixels);
 	if (status != MURAL_OK)
