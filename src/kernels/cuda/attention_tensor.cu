@@ -17,9 +17,24 @@
 
 #define CHUNK 16 /* rows of a warp, and columns of a step */
 #define GROUP 4 /* chunks of columns that forward takes at a time: one update of the online softmax */
-#define MOST_WARPS 7 /* 13 chunks in two rounds; two blocks of 7 warps with 144 registers fill a multiprocessor */
+#define MOST_BLOCK_CHUNKS 16 /* of rows: 256 tokens */
 #define PAD 8 /* elements: 16 bytes */
 #define TILE_BYTES (72 * 1024) /* three blocks share a multiprocessor's 228 KiB, one has it in the 99 KiB of 8.6 */
+
+/* Warps of a block, and blocks that a multiprocessor's registers shall hold, by the registers that a role needs. 7 warps
+ * take the 13 chunks of 197 tokens in two rounds with 128 registers each; the keys' role has twice the sums, which 128
+ * registers hold for small heads only: there 4 warps in four rounds, three blocks of which fit with 168. */
+enum role { FORWARD, BY_QUERIES, BY_KEYS };
+
+static constexpr int most_warps(role r, int KB)
+{
+	return r == BY_KEYS && KB >= 4 ? 4 : 7;
+}
+
+static constexpr int blocks_wanted(role r, int KB)
+{
+	return r == BY_KEYS && KB >= 4 ? (KB == 4 ? 3 : 2) : KB <= 5 ? 2 : 1;
+}
 
 /* How the rows of a head are spread over blocks and warps, and its columns over tiles. */
 struct split {
@@ -55,19 +70,19 @@ static __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&
                                                 mu_bf16)
 {
 #if __CUDA_ARCH__ >= 800
-	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-	             "{%0,%1,%2,%3};"
-	             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-	             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+	asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+	    "{%0,%1,%2,%3};"
+	    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #endif
 }
 static __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, mu_f16)
 {
 #if __CUDA_ARCH__ >= 800
-	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-	             "{%0,%1,%2,%3};"
-	             : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-	             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+	asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+	    "{%0,%1,%2,%3};"
+	    : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+	    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #endif
 }
 
@@ -182,6 +197,14 @@ static __device__ __forceinline__ void add_weighted(float (&sum)[2 * KB][4], con
 	}
 }
 
+/* One instruction; results below 2^-126 become 0. exp2f would spend three more on those. */
+static __device__ __forceinline__ float power_of_2(float x)
+{
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
 /* Over the four lanes of a row. */
 static __device__ __forceinline__ float quad_sum(float x)
 {
@@ -216,8 +239,9 @@ template <int KB> struct walk {
 	float largest[2], total[2], sum[2 * KB][4];
 };
 
-/* Columns [first, first + chunks * CHUNK) of the head, whose rows of k and v begin at these places. */
-template <typename E, int KB>
+/* Columns [first, first + chunks * CHUNK) of the head, whose rows of k and v begin at these places. WHOLE: there are
+ * GROUP chunks or more, none past N; without a branch the compiler weaves their products together. */
+template <typename E, int KB, bool DROPOUT, bool WHOLE>
 static __device__ __forceinline__ void forward_group(walk<KB> &w, const uint32_t (&q)[KB][4], const E *k, const E *v,
                                                      int first, int chunks, int query, size_t b, size_t h, float scale2,
                                                      const lane &l, const mu_attention &op)
@@ -227,14 +251,14 @@ static __device__ __forceinline__ void forward_group(walk<KB> &w, const uint32_t
 	float s[2 * GROUP][4];
 #pragma unroll
 	for (int j = 0; j < GROUP; j++)
-		if (j < chunks) {
+		if (WHOLE || j < chunks) {
 			multiply_rows<E, KB>(s[2 * j], s[2 * j + 1], q, k + j * CHUNK * S, l);
 		} else {
 #pragma unroll
 			for (int i = 0; i < 4; i++)
 				s[2 * j][i] = s[2 * j + 1][i] = -CUDART_INF_F;
 		}
-	if (first + GROUP * CHUNK > N)
+	if (!WHOLE)
 #pragma unroll
 		for (int n = 0; n < 2 * GROUP; n++)
 #pragma unroll
@@ -248,7 +272,7 @@ static __device__ __forceinline__ void forward_group(walk<KB> &w, const uint32_t
 		for (int n = 0; n < 2 * GROUP; n++)
 			largest = fmaxf(largest, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
 		largest = quad_max(largest);
-		const float shrink = exp2f((w.largest[half] - largest) * scale2), offset = -largest * scale2;
+		const float shrink = power_of_2((w.largest[half] - largest) * scale2), offset = -largest * scale2;
 		w.largest[half] = largest;
 		w.total[half] *= shrink;
 #pragma unroll
@@ -260,21 +284,21 @@ static __device__ __forceinline__ void forward_group(walk<KB> &w, const uint32_t
 		for (int n = 0; n < 2 * GROUP; n++)
 #pragma unroll
 			for (int i = 2 * half; i < 2 * half + 2; i++) {
-				s[n][i] = exp2f(fmaf(s[n][i], scale2, offset));
+				s[n][i] = power_of_2(fmaf(s[n][i], scale2, offset));
 				w.total[half] += s[n][i];
-				if (op.dropout.threshold)
+				if (DROPOUT)
 					s[n][i] *= mu_attention_keep(op, b, h, query + l.row + half * 8,
 					                             first + n * 8 + l.column + i % 2);
 			}
 	}
 #pragma unroll
 	for (int j = 0; j < GROUP; j++)
-		if (j < chunks)
+		if (WHOLE || j < chunks)
 			add_weighted<E, KB>(w.sum, s[2 * j], s[2 * j + 1], v + j * CHUNK * S, l);
 }
 
-template <typename E, int KB>
-static __global__ void __launch_bounds__(MOST_WARPS *MU_WARP, KB <= 5 ? 2 : 1)
+template <typename E, int KB, bool DROPOUT>
+static __global__ void __launch_bounds__(most_warps(FORWARD, KB) * MU_WARP, blocks_wanted(FORWARD, KB))
         attention_forward_tensor_kernel(const mu_attention op, const split p)
 {
 	constexpr int S = KB * 16 + PAD;
@@ -302,9 +326,16 @@ static __global__ void __launch_bounds__(MOST_WARPS *MU_WARP, KB <= 5 ? 2 : 1)
 				wait_for_pieces();
 				__syncthreads();
 			}
-			for (int first = begin; first < end && active; first += GROUP * CHUNK)
-				forward_group<E, KB>(w, q, k + (first - begin) * S, v + (first - begin) * S, first,
-				                     (end - first) / CHUNK, chunk * CHUNK, b, h, scale2, l, op);
+			for (int first = begin; first < end && active; first += GROUP * CHUNK) {
+				const E *k_at = k + (first - begin) * S, *v_at = v + (first - begin) * S;
+				if (first + GROUP * CHUNK <= (end < N ? end : N))
+					forward_group<E, KB, DROPOUT, true>(w, q, k_at, v_at, first, GROUP,
+					                                    chunk * CHUNK, b, h, scale2, l, op);
+				else
+					forward_group<E, KB, DROPOUT, false>(w, q, k_at, v_at, first,
+					                                     (end - first) / CHUNK, chunk * CHUNK, b, h,
+					                                     scale2, l, op);
+			}
 		}
 		if (!active)
 			continue;
@@ -346,11 +377,12 @@ static __device__ __forceinline__ void find_delta(float (&delta)[2], float *out,
 	}
 }
 
-template <typename E, int KB, bool KEYS>
-static __global__ void __launch_bounds__(MOST_WARPS *MU_WARP, KB <= 5 ? 2 : 1)
+template <typename E, int KB, role R, bool DROPOUT>
+static __global__ void __launch_bounds__(most_warps(R, KB) * MU_WARP, blocks_wanted(R, KB))
         attention_backward_tensor_kernel(const mu_attention op, const split p, float *deltas)
 {
 	constexpr int S = KB * 16 + PAD;
+	constexpr bool KEYS = R == BY_KEYS;
 	extern __shared__ __align__(16) unsigned char shared[];
 	E *y1 = reinterpret_cast<E *>(shared), *y2 = y1 + p.tile * S;
 	float2 *of_column = reinterpret_cast<float2 *>(y2 + p.tile * S); /* keys' role: lse in base 2, delta */
@@ -412,10 +444,10 @@ static __global__ void __launch_bounds__(MOST_WARPS *MU_WARP, KB <= 5 ? 2 : 1)
 						float2 of = make_float2(own_lse[i / 2], own_delta[i / 2]);
 						if (KEYS)
 							of = of_column[column - begin];
-						float keep = 1, probability = exp2f(fmaf(s[n][i], scale2, -of.x));
+						float keep = 1, probability = power_of_2(fmaf(s[n][i], scale2, -of.x));
 						if (first + CHUNK > N && column >= N)
 							probability = 0;
-						if (op.dropout.threshold)
+						if (DROPOUT)
 							keep = mu_attention_keep(op, b, h, KEYS ? column : row,
 							                         KEYS ? row : column);
 						s[n][i] = probability * keep;
@@ -448,8 +480,9 @@ static size_t column_bytes(const mu_attention *op)
 	return 2 * (blocks * 16 + PAD) * 2 + sizeof(float2);
 }
 
-/* Two rounds per block where that still fills the card: the tile is then loaded for twice as many rows. */
-static split split_head(const mu_ops_context *c, const mu_attention *op)
+/* As many rounds per block as cover a head of ViT length, where that still fills the card: the tile is then loaded once.
+ * Each round takes `most` warps. */
+static split split_head(const mu_ops_context *c, const mu_attention *op, int most)
 {
 	split p;
 	const size_t most_bytes = c->device->shared_bytes < TILE_BYTES ? c->device->shared_bytes : TILE_BYTES;
@@ -458,9 +491,9 @@ static split split_head(const mu_ops_context *c, const mu_attention *op)
 	p.tiles = divide_up(p.chunks, most_chunks);
 	p.tile = divide_up(p.chunks, p.tiles) * CHUNK;
 	const bool many = op->images * op->heads >= static_cast<size_t>(4 * c->device->multiprocessors);
-	const int rounds = p.tiles == 1 && many ? 2 : 1;
-	p.per_block = divide_up(p.chunks, divide_up(p.chunks, rounds * MOST_WARPS));
-	p.warps = p.per_block <= MOST_WARPS ? p.per_block : divide_up(p.per_block, rounds);
+	const int most_rounds = p.tiles == 1 && many ? divide_up(MOST_BLOCK_CHUNKS, most) : 1;
+	p.per_block = divide_up(p.chunks, divide_up(p.chunks, most_rounds * most));
+	p.warps = divide_up(p.per_block, divide_up(p.per_block, most));
 	return p;
 }
 
@@ -470,28 +503,42 @@ static dim3 grid_of(const mu_attention *op, const split &p)
 	            static_cast<unsigned>(divide_up(p.chunks, p.per_block)));
 }
 
-template <typename E, int KB> static void launch_forward(mu_ops_context *c, const mu_attention *op)
+template <typename E, int KB, bool DROPOUT> static void launch_forward(mu_ops_context *c, const mu_attention *op)
 {
-	const split p = split_head(c, op);
+	const split p = split_head(c, op, most_warps(FORWARD, KB));
 	const size_t bytes = p.tile * column_bytes(op);
-	mu_allow_shared(reinterpret_cast<const void *>(attention_forward_tensor_kernel<E, KB>), bytes);
-	attention_forward_tensor_kernel<E, KB><<<grid_of(op, p), p.warps * MU_WARP, bytes, c->stream>>>(*op, p);
+	mu_allow_shared(reinterpret_cast<const void *>(attention_forward_tensor_kernel<E, KB, DROPOUT>), bytes);
+	attention_forward_tensor_kernel<E, KB, DROPOUT>
+	        <<<grid_of(op, p), p.warps * MU_WARP, bytes, c->stream>>>(*op, p);
 }
 
-template <typename E, int KB, bool KEYS>
+template <typename E, int KB, role R, bool DROPOUT>
 static void launch_role(mu_ops_context *c, const mu_attention *op, float *delta)
 {
-	const split p = split_head(c, op);
+	const split p = split_head(c, op, most_warps(R, KB));
 	const size_t bytes = p.tile * column_bytes(op);
-	mu_allow_shared(reinterpret_cast<const void *>(attention_backward_tensor_kernel<E, KB, KEYS>), bytes);
-	attention_backward_tensor_kernel<E, KB, KEYS>
+	mu_allow_shared(reinterpret_cast<const void *>(attention_backward_tensor_kernel<E, KB, R, DROPOUT>), bytes);
+	attention_backward_tensor_kernel<E, KB, R, DROPOUT>
 	        <<<grid_of(op, p), p.warps * MU_WARP, bytes, c->stream>>>(*op, p, delta);
 }
 
-template <typename E, int KB> static void launch_backward(mu_ops_context *c, const mu_attention *op, float *delta)
+template <typename E, int KB> static void forward(mu_ops_context *c, const mu_attention *op)
 {
-	launch_role<E, KB, false>(c, op, delta);
-	launch_role<E, KB, true>(c, op, delta);
+	if (op->dropout.threshold)
+		launch_forward<E, KB, true>(c, op);
+	else
+		launch_forward<E, KB, false>(c, op);
+}
+
+template <typename E, int KB> static void backward(mu_ops_context *c, const mu_attention *op, float *delta)
+{
+	if (op->dropout.threshold) {
+		launch_role<E, KB, BY_QUERIES, true>(c, op, delta);
+		launch_role<E, KB, BY_KEYS, true>(c, op, delta);
+	} else {
+		launch_role<E, KB, BY_QUERIES, false>(c, op, delta);
+		launch_role<E, KB, BY_KEYS, false>(c, op, delta);
+	}
 }
 
 /* Runs the statement with E and KB. */
@@ -514,22 +561,22 @@ bool mu_attention_tensor_fits(const mu_ops_context *c, const mu_attention *op)
 
 void mu_attention_tensor_forward(mu_ops_context *c, const mu_attention *op)
 {
-#define CALL(KB)                                    \
-	if (op->type == MU_BF16)                    \
-		launch_forward<mu_bf16, KB>(c, op); \
-	else                                        \
-		launch_forward<mu_f16, KB>(c, op)
+#define CALL(KB)                             \
+	if (op->type == MU_BF16)             \
+		forward<mu_bf16, KB>(c, op); \
+	else                                 \
+		forward<mu_f16, KB>(c, op)
 	BY_BLOCKS(op, CALL)
 #undef CALL
 }
 
 void mu_attention_tensor_backward(mu_ops_context *c, const mu_attention *op, float *delta)
 {
-#define CALL(KB)                                            \
-	if (op->type == MU_BF16)                            \
-		launch_backward<mu_bf16, KB>(c, op, delta); \
-	else                                                \
-		launch_backward<mu_f16, KB>(c, op, delta)
+#define CALL(KB)                                     \
+	if (op->type == MU_BF16)                     \
+		backward<mu_bf16, KB>(c, op, delta); \
+	else                                         \
+		backward<mu_f16, KB>(c, op, delta)
 	BY_BLOCKS(op, CALL)
 #undef CALL
 }

@@ -74,9 +74,15 @@ mural_status mu_cuda_product_prepare(mu_ops_context *c, const mu_cuda_product *p
 mural_status mu_cuda_product_run(mu_ops_context *c, const mu_cuda_product *product, mural_error *err);
 size_t mu_cuda_products_version(void);
 
-/* to[j] += sum over chunks of partial[chunk * stride + j] for j < width, in order. */
-mural_status mu_cuda_add_partials(mu_ops_context *c, mu_dtype type, void *to, const float *partial, size_t chunks,
-                                  size_t stride, size_t width, mural_error *err);
+/* For each to[i] that is not NULL, j < width: to[i][j] += sum over chunks of partial[chunk * stride + i * width + j], the
+ * chunks in an order fixed by their number. */
+typedef struct mu_cuda_partials {
+	mu_dtype type;
+	const float *partial;
+	size_t chunks, stride, width;
+	void *to[3];
+} mu_cuda_partials;
+mural_status mu_cuda_add_partials(mu_ops_context *c, const mu_cuda_partials *sums, mural_error *err);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@
 #define WARPS 4 /* tokens at a time in a block */
 #define PACK 8
 #define MOST_PACKS 8 /* per lane */
-#define BLOCKS_PER_MULTIPROCESSOR 4 /* in backward */
+#define MOST_BLOCKS 3 /* per multiprocessor, in backward */
 
 /* What a branch output x is multiplied with before it joins the stream, without the gain. */
 static __device__ __forceinline__ float keep_of(const mu_layernorm &op, size_t token)
@@ -174,62 +174,84 @@ template <int N> static __device__ void write_partials(float *partial, const flo
 	}
 }
 
-template <typename E, int N, bool GAIN> static __global__ void layernorm_backward_held_kernel(const mu_layernorm op)
+/* Blocks that share a multiprocessor's registers: the sums are 16 or 24 per pack. */
+static constexpr int blocks_wanted(int N, bool gain)
+{
+	return N <= 3 && !gain ? MOST_BLOCKS : 2;
+}
+
+/* What a token brings along: all of it on its way before any of it is used. */
+template <typename E, int N> struct token_row {
+	mu_pack<E, PACK> s[N], d_y[N], d_sum[N];
+};
+
+template <typename E, int N>
+static __device__ __forceinline__ void load_row(token_row<E, N> &row, const mu_layernorm &op, size_t token)
+{
+	const size_t W = op.width / PACK;
+#pragma unroll
+	for (int n = 0; n < N; n++) {
+		const size_t column = n * MU_WARP + threadIdx.x, at = token * W + column;
+		const bool inside = column < W;
+		if (inside && op.d_y) {
+			row.s[n] = mu_read<E, PACK>(op.sum ? op.sum : op.x, at);
+			row.d_y[n] = mu_read<E, PACK>(op.d_y, at);
+		} else {
+			row.s[n] = row.d_y[n] = mu_pack<E, PACK>();
+		}
+		row.d_sum[n] = inside && op.d_sum ? mu_read<E, PACK>(op.d_sum, at) : mu_pack<E, PACK>();
+	}
+}
+
+/* Packs past the row are 0 and add nothing, so only reads and writes ask for the width. */
+template <typename E, int N, bool GAIN>
+static __global__ void __launch_bounds__(WARPS *MU_WARP, blocks_wanted(N, GAIN))
+        layernorm_backward_held_kernel(const mu_layernorm op)
 {
 	const size_t W = op.width / PACK, stride = static_cast<size_t>(gridDim.x) * WARPS;
 	const float D = static_cast<float>(op.width);
-	const void *input = op.sum ? op.sum : op.x;
 	float sum_w[N][PACK] = {}, sum_b[N][PACK] = {}, sum_gain[GAIN ? N : 1][PACK] = {};
+	mu_pack<E, PACK> w[N];
+#pragma unroll
+	for (int n = 0; n < N; n++)
+		w[n] = op.d_y && n * MU_WARP + threadIdx.x < W ? mu_read<E, PACK>(op.w, n * MU_WARP + threadIdx.x)
+		                                               : mu_pack<E, PACK>();
 	for (size_t token = static_cast<size_t>(blockIdx.x) * WARPS + threadIdx.y; token < op.tokens; token += stride) {
 		const float keep = keep_of(op, token);
-		float mean = 0, rstd = 0;
+		const float mean = op.d_y ? static_cast<const float *>(op.mean)[token] : 0;
+		const float rstd = op.d_y ? static_cast<const float *>(op.rstd)[token] : 0;
+		token_row<E, N> row;
+		load_row<E, N>(row, op, token);
 		means m = {0, 0};
-		mu_pack<E, PACK> s[N], d_y[N];
-		if (op.d_y) {
-			mean = static_cast<const float *>(op.mean)[token];
-			rstd = static_cast<const float *>(op.rstd)[token];
 #pragma unroll
-			for (int n = 0; n < N; n++) {
-				const size_t column = n * MU_WARP + threadIdx.x;
-				if (column >= W)
-					continue;
-				s[n] = mu_read<E, PACK>(input, token * W + column);
-				d_y[n] = mu_read<E, PACK>(op.d_y, token * W + column);
-				const mu_pack<E, PACK> w = mu_read<E, PACK>(op.w, column);
+		for (int n = 0; n < N; n++)
 #pragma unroll
-				for (int i = 0; i < PACK; i++) {
-					const float h = (mu_load(s[n].e[i]) - mean) * rstd, d = mu_load(d_y[n].e[i]);
-					const float g = d * mu_load(w.e[i]);
-					sum_w[n][i] = fmaf(d, h, sum_w[n][i]);
-					sum_b[n][i] += d;
-					m.g += g;
-					m.gh = fmaf(g, h, m.gh);
-				}
+			for (int i = 0; i < PACK; i++) {
+				const float h = (mu_load(row.s[n].e[i]) - mean) * rstd, d = mu_load(row.d_y[n].e[i]);
+				const float g = d * mu_load(w[n].e[i]);
+				sum_w[n][i] = fmaf(d, h, sum_w[n][i]);
+				sum_b[n][i] += d;
+				m.g += g;
+				m.gh = fmaf(g, h, m.gh);
 			}
-			m.g = mu_warp_sum(m.g) / D;
-			m.gh = mu_warp_sum(m.gh) / D;
-		}
-		/* d_r and d_x may lie on d_y or d_sum: all of a pack is read before any of it is written. */
+		m.g = mu_warp_sum(m.g) / D;
+		m.gh = mu_warp_sum(m.gh) / D;
+		/* d_r and d_x may lie on d_y or d_sum: all of a row has been read. */
 #pragma unroll
 		for (int n = 0; n < N; n++) {
 			const size_t column = n * MU_WARP + threadIdx.x, at = token * W + column;
 			if (column >= W)
 				continue;
-			mu_pack<E, PACK> w, d_sum, x, gain, d_r, d_x;
-			if (op.d_y)
-				w = mu_read<E, PACK>(op.w, column);
-			if (op.d_sum)
-				d_sum = mu_read<E, PACK>(op.d_sum, at);
+			mu_pack<E, PACK> x, gain, d_r, d_x;
 			if (GAIN)
 				x = mu_read<E, PACK>(op.x, at);
 			if (op.gain)
 				gain = mu_read<E, PACK>(op.gain, column);
 #pragma unroll
 			for (int i = 0; i < PACK; i++) {
-				const float h = op.d_y ? (mu_load(s[n].e[i]) - mean) * rstd : 0;
-				const float g = op.d_y ? mu_load(d_y[n].e[i]) * mu_load(w.e[i]) : 0;
-				const float later = op.d_sum ? mu_load(d_sum.e[i]) : 0;
-				const float d_s = stream_gradient(op, later, g, h, rstd, m);
+				const float h = (mu_load(row.s[n].e[i]) - mean) * rstd;
+				const float g = mu_load(row.d_y[n].e[i]) * mu_load(w[n].e[i]);
+				const float d_s = stream_gradient(op, mu_load(row.d_sum[n].e[i]), g, h, rstd, m);
 				if (GAIN)
 					sum_gain[n][i] = fmaf(d_s, mu_load(x.e[i]) * keep, sum_gain[n][i]);
 				d_r.e[i] = mu_round<E>(d_s);
@@ -344,7 +366,7 @@ static bool is_held(const mu_layernorm *op)
 /* Blocks of the backward kernels: fixed by the shape and the card. */
 static unsigned backward_blocks(const mu_ops_context *c, const mu_layernorm *op)
 {
-	const unsigned most = static_cast<unsigned>(c->device->multiprocessors * BLOCKS_PER_MULTIPROCESSOR);
+	const unsigned most = static_cast<unsigned>(c->device->multiprocessors * MOST_BLOCKS);
 	const unsigned blocks = mu_blocks(op->tokens, is_held(op) ? WARPS : MU_WARP);
 	return blocks < most ? blocks : most;
 }
@@ -426,16 +448,14 @@ template <typename E> static void launch_backward(mu_ops_context *c, const mu_la
 
 mural_status mu_cuda_layernorm_backward(mu_ops_context *c, const mu_layernorm *op, mural_error *err)
 {
-	const size_t D = op->width;
 	const unsigned blocks = backward_blocks(c, op);
 	const float *partial = static_cast<const float *>(op->scratch);
-	void *const gradients[3] = {op->d_y ? op->d_w : nullptr, op->d_y ? op->d_b : nullptr, op->d_gain};
+	const mu_cuda_partials sums = {
+	        op->type,      partial,   blocks,
+	        3 * op->width, op->width, {op->d_y ? op->d_w : nullptr, op->d_y ? op->d_b : nullptr, op->d_gain}};
 	if (op->tokens == 0)
 		return MURAL_OK;
 	MU_CUDA_BY_TYPE(op->type, launch_backward<E>(c, op));
 	MU_TRY(mu_cuda_launched("layernorm backward", err));
-	for (size_t i = 0; i < 3; i++)
-		if (gradients[i])
-			MU_TRY(mu_cuda_add_partials(c, op->type, gradients[i], partial + i * D, blocks, 3 * D, D, err));
-	return MURAL_OK;
+	return mu_cuda_add_partials(c, &sums, err);
 }

@@ -5,22 +5,24 @@
 #include "kernels/cuda/cuda.cuh"
 
 /* Fields as in mu_patchify; means and deviations as a factor and an offset would round differently at 0. */
-template <typename E, int V> static __global__ void patchify_kernel(const mu_patchify op, size_t packs)
+template <typename E, int V>
+static __global__ void patchify_kernel(const mu_patchify op, uint32_t packs_per_image, uint32_t blocks_per_image)
 {
-	const size_t P = op.patch, rows = op.height / P, columns = op.width / P;
-	size_t rest = mu_thread();
-	const size_t pack = rest;
-	if (pack >= packs)
+	/* 32-bit numbers within an image: divisions are what this kernel does most. */
+	const uint32_t P = static_cast<uint32_t>(op.patch), channels = static_cast<uint32_t>(op.channels);
+	const uint32_t columns = static_cast<uint32_t>(op.width) / P;
+	const size_t b = blockIdx.x / blocks_per_image;
+	uint32_t rest = blockIdx.x % blocks_per_image * blockDim.x + threadIdx.x;
+	if (rest >= packs_per_image)
 		return;
-	const size_t x0 = rest % (P / V) * V;
+	const size_t pack = b * packs_per_image + rest;
+	const uint32_t x0 = rest % (P / V) * V;
 	rest /= P / V;
-	const size_t y = rest % P;
+	const uint32_t y = rest % P;
 	rest /= P;
-	const size_t channel = rest % op.channels;
-	rest /= op.channels;
-	const size_t px = rest % columns;
-	rest /= columns;
-	const size_t py = rest % rows, b = rest / rows;
+	const uint32_t channel = rest % channels;
+	rest /= channels;
+	const uint32_t px = rest % columns, py = rest / columns;
 
 	mu_image_cut cut = {0, 0, 0, {0, 0, 0}};
 	if (op.cut_B)
@@ -28,7 +30,7 @@ template <typename E, int V> static __global__ void patchify_kernel(const mu_pat
 	const float mean = op.mean[channel], std = op.std[channel];
 	const ptrdiff_t row = static_cast<ptrdiff_t>(py * P + y) + cut.dy;
 	const bool row_inside = row >= 0 && row < static_cast<ptrdiff_t>(op.height);
-	const uint8_t *line = op.pixels + ((b * op.channels + channel) * op.height + (row_inside ? row : 0)) * op.width;
+	const uint8_t *line = op.pixels + ((b * channels + channel) * op.height + (row_inside ? row : 0)) * op.width;
 	mu_pack<E, V> out;
 #pragma unroll
 	for (int i = 0; i < V; i++) {
@@ -47,9 +49,11 @@ mural_status mu_cuda_patchify(mu_ops_context *c, const mu_patchify *op, mural_er
 	if (n == 0)
 		return MURAL_OK;
 	MU_CUDA_BY_TYPE(op->type, MU_CUDA_BY_PACK(op->patch, {
-		                const size_t packs = n / V;
+		                const uint32_t packs = static_cast<uint32_t>(n / op->images / V);
+		                const uint32_t blocks = mu_blocks(packs, MU_CUDA_BLOCK);
 		                patchify_kernel<E, V>
-		                        <<<mu_blocks(packs, MU_CUDA_BLOCK), MU_CUDA_BLOCK, 0, c->stream>>>(*op, packs);
+		                        <<<static_cast<unsigned>(op->images) * blocks, MU_CUDA_BLOCK, 0, c->stream>>>(
+		                                *op, packs, blocks);
 	                }));
 	return mu_cuda_launched("patchify", err);
 }
