@@ -142,9 +142,7 @@ void mu_file_abandon(mu_file *file)
 		unlink(file->beside);
 }
 
-/* A rename lasts only when its folder is on disk. Folders that cannot be synced (some network file systems) are left
- * to the system. */
-static void sync_folder(const char *path)
+void mu_sync_folder_of(const char *path)
 {
 	char folder[PATH_MAX];
 	folder_of(path, folder);
@@ -175,7 +173,7 @@ mural_status mu_file_commit(mu_file *file, mural_error *err)
 		unlink(file->beside);
 		return status;
 	}
-	sync_folder(file->path);
+	mu_sync_folder_of(file->path);
 	return MURAL_OK;
 }
 

@@ -36,6 +36,10 @@ void mu_file_abandon(mu_file *file);
 /* A folder and those above it. An existing one is fine; several processes may do it at once. */
 mural_status mu_make_folders(const char *path, mural_error *err);
 
+/* Brings the folder that holds `path` to the disk, and with it names that were given or taken away there. Folders that
+ * cannot be synced (some network file systems) are left to the system. */
+void mu_sync_folder_of(const char *path);
+
 /* The whole file with a NUL behind it, which *bytes does not count; the caller frees *text. A file that is missing,
  * unreadable, a folder, or larger than `limit` bytes fails with `kind`: MURAL_USAGE for a configuration, MURAL_DATA for
  * data. what: "configuration file", for the message. */

@@ -32,6 +32,8 @@ size_t mu_safetensors_count(const mu_safetensors *file);
 const mu_safetensor *mu_safetensors_at(const mu_safetensors *file, size_t i);
 /* NULL if there is none. */
 const mu_safetensor *mu_safetensors_find(const mu_safetensors *file, const char *name);
+/* What the file's metadata say under this key, or NULL. */
+const char *mu_safetensors_note_of(const mu_safetensors *file, const char *key);
 /* All bytes of a tensor of this file. */
 mural_status mu_safetensors_read(const mu_safetensors *file, const mu_safetensor *tensor, void *to, mural_error *err);
 
@@ -44,8 +46,16 @@ typedef struct mu_safetensors_item {
 	const void *data;
 } mu_safetensors_item;
 
+/* A text for the metadata; borrowed. */
+typedef struct mu_safetensors_note {
+	const char *key, *text;
+} mu_safetensors_note;
+
 /* Writes beside, syncs, renames. Sorts `items` as the format likes it: falling alignment, then name. The metadata say
  * {"format": "pt"}, without which some readers refuse a file. */
 mural_status mu_safetensors_write(const char *path, mu_safetensors_item *items, size_t n, mural_error *err);
+/* The same with more metadata. */
+mural_status mu_safetensors_write_noted(const char *path, mu_safetensors_item *items, size_t n,
+                                        const mu_safetensors_note *notes, size_t n_notes, mural_error *err);
 
 #endif

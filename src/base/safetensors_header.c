@@ -204,3 +204,9 @@ mural_status mu_safetensors_take_entries(mu_safetensors *file, mural_error *err)
 	}
 	return check_tiling(file, err);
 }
+
+const char *mu_safetensors_note_of(const mu_safetensors *file, const char *key)
+{
+	const mu_hjson_value *note = mu_hjson_member(mu_hjson_member(mu_hjson_root(file->header), METADATA), key);
+	return note ? note->text : NULL;
+}

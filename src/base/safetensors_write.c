@@ -42,8 +42,8 @@ static void describe(mu_json *json, const mu_safetensors_item *item, size_t begi
 }
 
 /* The header's text, padded; the caller frees it. */
-static mural_status make_header(const mu_safetensors_item *items, size_t n, char **text, size_t *bytes,
-                                mural_error *err)
+static mural_status make_header(const mu_safetensors_item *items, size_t n, const mu_safetensors_note *notes,
+                                size_t n_notes, char **text, size_t *bytes, mural_error *err)
 {
 	mu_json json;
 	size_t begin = 0;
@@ -55,6 +55,8 @@ static mural_status make_header(const mu_safetensors_item *items, size_t n, char
 	mu_json_object_begin(&json, NULL);
 	mu_json_object_begin(&json, "__metadata__");
 	mu_json_string(&json, "format", "pt");
+	for (size_t i = 0; i < n_notes; i++)
+		mu_json_string(&json, notes[i].key, notes[i].text);
 	mu_json_object_end(&json);
 	for (size_t i = 0; i < n; i++) {
 		describe(&json, &items[i], begin);
@@ -71,6 +73,12 @@ static mural_status make_header(const mu_safetensors_item *items, size_t n, char
 
 mural_status mu_safetensors_write(const char *path, mu_safetensors_item *items, size_t n, mural_error *err)
 {
+	return mu_safetensors_write_noted(path, items, n, NULL, 0, err);
+}
+
+mural_status mu_safetensors_write_noted(const char *path, mu_safetensors_item *items, size_t n,
+                                        const mu_safetensors_note *notes, size_t n_notes, mural_error *err)
+{
 	char *header;
 	size_t bytes;
 	mu_file file = {0};
@@ -79,7 +87,7 @@ mural_status mu_safetensors_write(const char *path, mu_safetensors_item *items, 
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(items[i - 1].name, items[i].name) == 0)
 			return mu_bug(err, "two tensors of one name for a safetensors file");
-	mural_status status = make_header(items, n, &header, &bytes, err);
+	mural_status status = make_header(items, n, notes, n_notes, &header, &bytes, err);
 	if (status == MURAL_OK)
 		status = mu_file_begin(&file, path, err);
 	if (status == MURAL_OK) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -102,6 +103,64 @@ void mu_csv_close(mu_csv *csv)
 		return;
 	close(csv->fd);
 	csv->opened = false;
+}
+
+mural_status mu_csv_sync(const mu_csv *csv, mural_error *err)
+{
+	/* EINVAL: a pipe or a device, which has nothing to sync */
+	return fsync(csv->fd) == 0 || errno == EINVAL ? MURAL_OK : fail(csv, err);
+}
+
+/* The whole line `line` of `n` bytes stays. */
+static bool row_stays(const char *line, ssize_t n, int column, uint64_t last)
+{
+	char *end;
+	if (line[n - 1] != '\n')
+		return false;
+	for (; column > 0; column--) {
+		line = strchr(line, ',');
+		if (!line++)
+			return false;
+	}
+	if (*line < '0' || *line > '9')
+		return false;
+	errno = 0;
+	unsigned long long value = strtoull(line, &end, 10);
+	return errno == 0 && (*end == ',' || *end == '\n' || *end == '\r') && value <= last;
+}
+
+/* Bytes of the file that stay. */
+static off_t part_that_stays(FILE *in, int column, uint64_t last)
+{
+	char *line = NULL;
+	size_t capacity = 0;
+	off_t stays = 0;
+	ssize_t n;
+	while ((n = getline(&line, &capacity, in)) > 0) {
+		bool header = stays == 0 && line[n - 1] == '\n';
+		if (!header && !row_stays(line, n, column, last))
+			break;
+		stays += n;
+	}
+	free(line);
+	return stays;
+}
+
+mural_status mu_csv_cut(const char *path, int column, uint64_t last, mural_error *err)
+{
+	FILE *in = fopen(path, "r+e");
+	if (!in && errno == ENOENT)
+		return MURAL_OK;
+	bool done = in != NULL;
+	if (in) {
+		off_t stays = part_that_stays(in, column, last);
+		done = !ferror(in) && ftruncate(fileno(in), stays) == 0;
+	}
+	mural_status status =
+	        done ? MURAL_OK : mu_fail(err, MURAL_FAILED, path, "cannot shorten the table: %s", strerror(errno));
+	if (in)
+		fclose(in);
+	return status;
 }
 
 static void put(mu_csv *csv, char c)

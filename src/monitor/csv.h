@@ -33,6 +33,13 @@ mural_status mu_csv_open(mu_csv *csv, const char *path, const char *header, mura
 /* NULL and all-zero structs are fine. A row that has not ended is lost. */
 void mu_csv_close(mu_csv *csv);
 
+/* For a run that goes back to an earlier point: cuts a table off before the first row whose number in `column` (from 0, no
+ * quoted field before it) is above `last`, or is no number, and before a torn last line. The header stays. A file that is not
+ * there is fine. */
+mural_status mu_csv_cut(const char *path, int column, uint64_t last, mural_error *err);
+/* What was written is on the disk afterwards. */
+mural_status mu_csv_sync(const mu_csv *csv, mural_error *err);
+
 void mu_csv_text(mu_csv *csv, const char *text);
 void mu_csv_number(mu_csv *csv, double value); /* not finite: "nan", "inf", "-inf" */
 void mu_csv_number_or_empty(mu_csv *csv, double value); /* NaN means "not known": an empty field */

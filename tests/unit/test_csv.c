@@ -141,6 +141,43 @@ static void test_torn_line_is_cut(void **state)
 	expect_file(STUDY_HEADER);
 }
 
+static void write_text(const char *text)
+{
+	FILE *out = fopen(path, "w");
+	assert_non_null(out);
+	fputs(text, out);
+	fclose(out);
+}
+
+static void check_cut(const char *before, int column, uint64_t last, const char *after)
+{
+	char *text;
+	size_t n;
+	write_text(before);
+	assert_int_equal(mu_csv_cut(path, column, last, NULL), MURAL_OK);
+	assert_int_equal(mu_file_read(path, "table", 1000, MURAL_DATA, &text, &n, NULL), MURAL_OK);
+	assert_string_equal(text, after);
+	free(text);
+}
+
+/* A run that goes back to step 2: what came after it is cut off, and a torn line in any case. */
+static void test_rows_behind_a_point_are_cut(void **state)
+{
+	(void)state;
+	check_cut("step,x\n1,a\n2,b\n3,c\n", 0, 2, "step,x\n1,a\n2,b\n");
+	check_cut("step,x\n1,a\n2,b\n", 0, 9, "step,x\n1,a\n2,b\n");
+	check_cut("step,x\n1,a\n2,b", 0, 2, "step,x\n1,a\n");
+	check_cut("step,x\n1,a\n12,b\n2,c\n", 0, 2, "step,x\n1,a\n");
+	check_cut("step,x\n1,a\nxx,b\n2,c\n", 0, 2, "step,x\n1,a\n");
+	check_cut("step,x\n1,a\n", 0, 0, "step,x\n");
+	check_cut("when,rank,epoch\nt,0,1\nt,1,1\nt,0,2\n", 2, 1, "when,rank,epoch\nt,0,1\nt,1,1\n");
+	check_cut("when,rank,epoch\nt,0\n", 2, 1, "when,rank,epoch\n");
+	check_cut("step,x\n1", 0, 1, "step,x\n");
+	check_cut("step", 0, 1, "");
+	check_cut("", 0, 1, "");
+	assert_int_equal(mu_csv_cut("/nonexistent/table", 0, 1, NULL), MURAL_OK);
+}
+
 static void test_other_header_is_refused(void **state)
 {
 	(void)state;
@@ -253,6 +290,7 @@ int main(void)
 	        TEST(test_steps),
 	        TEST(test_resume_appends),
 	        TEST(test_torn_line_is_cut),
+	        TEST(test_rows_behind_a_point_are_cut),
 	        TEST(test_other_header_is_refused),
 	        TEST(test_disk_that_is_full),
 	        TEST(test_rows_must_fit),

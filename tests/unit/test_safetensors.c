@@ -119,6 +119,23 @@ static void written_files_read_back(void **state)
 	mu_safetensors_free(file);
 }
 
+static void notes_are_kept(void **state)
+{
+	(void)state;
+	static const size_t one[1] = {1};
+	static const float x[1] = {1};
+	mu_safetensors_item items[] = {{"x", MU_F32, 1, one, x}};
+	const mu_safetensors_note notes[] = {{"x", "0 1 7"}, {"format_version", "1"}};
+	mu_safetensors *file;
+	assert_int_equal(mu_safetensors_write_noted(path, items, 1, notes, 2, NULL), MURAL_OK);
+	assert_int_equal(mu_safetensors_open(&file, path, NULL), MURAL_OK);
+	assert_string_equal(mu_safetensors_note_of(file, "x"), "0 1 7");
+	assert_string_equal(mu_safetensors_note_of(file, "format_version"), "1");
+	assert_string_equal(mu_safetensors_note_of(file, "format"), "pt");
+	assert_null(mu_safetensors_note_of(file, "y"));
+	mu_safetensors_free(file);
+}
+
 /* Byte for byte, as the format's own writer lays it out. */
 static void layout_on_disk(void **state)
 {
@@ -297,6 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(written_files_read_back),
+	        cmocka_unit_test(notes_are_kept),
 	        cmocka_unit_test(layout_on_disk),
 	        cmocka_unit_test(twins_are_a_bug),
 	        cmocka_unit_test(unusual_files_are_accepted),

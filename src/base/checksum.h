@@ -1,0 +1,32 @@
+/* A checksum of bytes and of files: XXH64 with seed 0, as `xxhsum -H64` computes it.
+ *
+ * It finds damage (a flipped bit, a torn write), not malice. It was chosen over a CRC because plain C computes it about as fast as
+ * memory delivers, so that a checkpoint is written and verified at the disk's speed.
+ * Yann Collet, "xxHash fast digest algorithm", specification 0.1.1.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_BASE_CHECKSUM_H
+#define MU_BASE_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fail.h"
+
+/* Of bytes that come in pieces. */
+typedef struct mu_checksum {
+	uint64_t lanes[4];
+	uint64_t total; /* bytes so far */
+	unsigned char rest[32]; /* the last total % 32 of them */
+} mu_checksum;
+
+void mu_checksum_init(mu_checksum *sum);
+void mu_checksum_add(mu_checksum *sum, const void *bytes, size_t n);
+/* Of everything added so far; more may be added afterwards. */
+uint64_t mu_checksum_value(const mu_checksum *sum);
+
+uint64_t mu_checksum_of(const void *bytes, size_t n);
+
+/* Size and checksum of a file. MURAL_DATA when it is not there, MURAL_FAILED when it cannot be read. */
+mural_status mu_checksum_file(const char *path, uint64_t *bytes, uint64_t *value, mural_error *err);
+
+#endif

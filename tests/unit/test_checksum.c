@@ -1,0 +1,87 @@
+/* XXH64 against published sums and against itself in pieces. SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/checksum.h"
+
+static void known_sums(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		uint64_t sum;
+	} cases[] = {
+	        {"", 0xef46db3751d8e999u},
+	        {"a", 0xd24ec4f1a98c6e5bu},
+	        {"abc", 0x44bc2cf5ad770999u},
+	        {"Nobody inspects the spammish repetition", 0xfbcea83c8a378bf1u},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_int_equal(mu_checksum_of(cases[i].text, strlen(cases[i].text)), cases[i].sum);
+}
+
+static void pieces_make_the_whole(void **state)
+{
+	(void)state;
+	unsigned char bytes[300];
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (unsigned char)(i * 37 + 5);
+	for (size_t n = 0; n <= sizeof bytes; n += 7)
+		for (size_t piece = 1; piece < 70; piece += 4) {
+			mu_checksum sum;
+			mu_checksum_init(&sum);
+			for (size_t at = 0; at < n; at += piece)
+				mu_checksum_add(&sum, bytes + at, n - at < piece ? n - at : piece);
+			assert_int_equal(mu_checksum_value(&sum), mu_checksum_of(bytes, n));
+		}
+}
+
+static void every_bit_counts(void **state)
+{
+	(void)state;
+	unsigned char bytes[77] = {0};
+	uint64_t whole = mu_checksum_of(bytes, sizeof bytes);
+	for (size_t bit = 0; bit < 8 * sizeof bytes; bit++) {
+		bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+		assert_int_not_equal(mu_checksum_of(bytes, sizeof bytes), whole);
+		bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+	}
+}
+
+static void files(void **state)
+{
+	(void)state;
+	uint64_t bytes, value;
+	mural_error err = {0};
+	assert_int_equal(mu_checksum_file("/nonexistent/file", &bytes, &value, &err), MURAL_DATA);
+	assert_string_equal(err.where, "/nonexistent/file");
+	err = (mural_error){0};
+	assert_int_equal(mu_checksum_file("/", &bytes, &value, &err), MURAL_FAILED);
+	char path[] = "/tmp/mural-checksum-XXXXXX";
+	FILE *file = fdopen(mkstemp(path), "w");
+	assert_non_null(file);
+	fputs("Nobody inspects the spammish repetition", file);
+	fclose(file);
+	assert_int_equal(mu_checksum_file(path, &bytes, &value, NULL), MURAL_OK);
+	assert_int_equal(bytes, 39);
+	assert_int_equal(value, 0xfbcea83c8a378bf1u);
+	remove(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(known_sums),
+	        cmocka_unit_test(pieces_make_the_whole),
+	        cmocka_unit_test(every_bit_counts),
+	        cmocka_unit_test(files),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
