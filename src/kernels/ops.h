@@ -2,7 +2,8 @@
  *
  * `reference` states each row in plain, slow, obvious C with double accumulation; `cpu` and `cuda` implement the same
  * rows, and one differential test drives them all. Rows that end in NULL in every table are planned, listed so that
- * the table changes shape seldom; a table has either all built rows or does not load.
+ * the table changes shape seldom; a table has either all built rows or does not load. Only the rows of optimizers other
+ * than AdamW and of averages (sgd .. ema) may be NULL in a table that has the others: optim asks before a run starts.
  *
  * Letters: B images, N tokens per image, T = B * N, D width, H heads, K head size (D = H * K), F hidden width,
  * C classes, P patch side. All arrays are dense and row-major; x_TD has shape [T, D].
@@ -15,7 +16,7 @@
  * before the call. Aliasing is allowed only where stated.
  *
  * Alignment: arrays start at 64 bytes (arenas), parameters and their gradients also at multiples of 32 elements.
- * Spans of adamw, sum_squares and cast, and pixels, cuts, labels and streams are aligned to their element only.
+ * Spans of optimizers, sum_squares, tensor_norms and cast, and pixels, cuts, labels and streams are aligned to their element only.
  *
  * Workspace: `*_workspace` returns the bytes of `scratch` that the call with these shapes needs; it also prepares
  * whatever the implementation caches per shape, so it is called for every shape before the first step, and the row
@@ -34,7 +35,7 @@
 #include "base/types.h"
 #include "device/device.h"
 
-#define MU_OPS_VERSION 1
+#define MU_OPS_VERSION 2
 #define MU_MAX_CHANNELS 16
 
 /* An implementation at work on one queue: thread team, caches of prepared primitives. */
@@ -265,6 +266,135 @@ typedef struct mu_cast {
 	void *to;
 } mu_cast;
 
+/* Stochastic gradient descent with momentum over one span, in one pass (as torch.optim.SGD).
+ *
+ *     g = gradient * gradient_scale + decay * p
+ *     m = momentum * m + (first ? 1 : 1 - dampening) * g
+ *     p = p - lr * (nesterov ? g + momentum * m : m)
+ *
+ * momentum 0: m is NULL and p = p - lr * g. Otherwise m: [n] fp32 (double for MU_F64), zero before the first update;
+ * first: this is that one. parameter, master, gradient: as in mu_adamw.
+ * Sutskever et al. 2013, "On the importance of initialization and momentum in deep learning". */
+typedef struct mu_sgd {
+	mu_dtype type;
+	size_t n;
+	double lr, momentum, dampening, decay, gradient_scale;
+	bool nesterov, first;
+	void *parameter;
+	float *master;
+	const void *gradient;
+	void *m;
+} mu_sgd;
+
+/* Lion over one span, in one pass (Chen et al. 2023, arXiv:2302.06675; as timm's).
+ *
+ *     g = gradient * gradient_scale
+ *     p = p - lr * decay * p;  p = p - lr * sign(beta1 m + (1 - beta1) g)        sign(0) = 0, sign(NaN) = NaN
+ *     m = beta2 m + (1 - beta2) g
+ *
+ * m: [n] fp32 (double for MU_F64). parameter, master, gradient: as in mu_adamw. */
+typedef struct mu_lion {
+	mu_dtype type;
+	size_t n;
+	double lr, beta1, beta2, decay, gradient_scale;
+	void *parameter;
+	float *master;
+	const void *gradient;
+	void *m;
+} mu_lion;
+
+/* Moments and direction of LAMB over one span (You et al. 2020, arXiv:1904.00962, algorithm 2). The step itself is
+ * apply_update's, with the trust ratio of each tensor, so that a tensor may lie in pieces on several ranks.
+ *
+ *     g = gradient * gradient_scale
+ *     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+ *     update = m / bias1 / (sqrt(v / bias2) + eps) + decay * p          eps_inside: sqrt(v / bias2 + eps)
+ *
+ * bias1, bias2: as in mu_adamw. parameter or, if not NULL, master: read only. m, v, update: [n] fp32 (double for
+ * MU_F64). update may be gradient where that has its type. */
+typedef struct mu_lamb {
+	mu_dtype type;
+	size_t n;
+	double beta1, beta2, eps, decay, bias1, bias2, gradient_scale;
+	bool eps_inside;
+	const void *parameter;
+	const float *master;
+	const void *gradient;
+	void *m, *v, *update;
+} mu_lamb;
+
+/* Momentum as a moving average, over one span: what Muon makes orthogonal (Jordan et al. 2024, "Muon: an optimizer for
+ * hidden layers in neural networks").
+ *
+ *     g = gradient * gradient_scale
+ *     m = momentum * m + (1 - momentum) g;  update = nesterov ? momentum * m + (1 - momentum) g : m
+ *
+ * m, update: [n] fp32 (double for MU_F64). update may be gradient where that has its type. */
+typedef struct mu_momentum {
+	mu_dtype type;
+	size_t n;
+	double momentum, gradient_scale;
+	bool nesterov;
+	const void *gradient;
+	void *m, *update;
+} mu_momentum;
+
+/* An odd polynomial of a matrix, again and again: pushes its singular values towards 1 (the same paper).
+ *
+ *     x = x / (|x| + 1e-7);  steps times: x = a x + b (x x^T) x + c (x x^T)^2 x             |x|: Frobenius norm
+ *
+ * x: [rows, cols] fp32 (double for MU_F64), in place. Sums are fp32 in fast tables: this is not bf16. */
+typedef struct mu_newton_schulz {
+	mu_dtype type; /* of the parameter that x belongs to */
+	size_t rows, cols, steps;
+	double a, b, c;
+	void *x;
+	void *scratch;
+} mu_newton_schulz;
+
+/* Sum of squares of each of several tensors in one span, in double: squares[t] is overwritten.
+ * extents: [n_tensors], host memory, in any order. The sums do not depend on threads. */
+typedef struct mu_extent {
+	size_t offset, elements;
+} mu_extent;
+
+typedef struct mu_tensor_norms {
+	mu_dtype type;
+	size_t n_tensors;
+	const mu_extent *extents;
+	const void *x;
+	double *squares;
+	void *scratch;
+} mu_tensor_norms;
+
+/* A step along a direction that lamb or newton_schulz left, over one span.
+ *
+ *     ratio = |weight| / |update| within [min_ratio, max_ratio];  1 if either norm is 0 or weight_square is NULL
+ *     p = p - lr * decay * p;  p = p - lr * ratio * scale * update
+ *
+ * weight_square, update_square: squares of the two norms (tensor_norms), both NULL or neither; in device memory.
+ * update: [n] fp32 (double for MU_F64). parameter, master: as in mu_adamw. */
+typedef struct mu_apply_update {
+	mu_dtype type;
+	size_t n;
+	double lr, scale, decay, min_ratio, max_ratio;
+	const double *weight_square, *update_square;
+	void *parameter;
+	float *master;
+	const void *update;
+} mu_apply_update;
+
+/* Moving average of weights: average = decay * average + (1 - decay) * p. parameter or, if not NULL, master: [n], read
+ * only. average: [n] fp32 (double for MU_F64). */
+typedef struct mu_ema {
+	mu_dtype type;
+	size_t n;
+	double decay;
+	const void *parameter;
+	const float *master;
+	void *average;
+} mu_ema;
+
 typedef struct mu_ops {
 	const char *name; /* "reference", "cpu", "cuda" */
 	const char *build_id; /* MU_BUILD_ID */
@@ -295,19 +425,24 @@ typedef struct mu_ops {
 	MU_OPS_ROW(sum_squares);
 	size_t (*sum_squares_workspace)(mu_ops_context *, const mu_sum_squares *);
 	MU_OPS_ROW(cast);
+	/* From here to ema a table may have NULL. */
+	MU_OPS_ROW(sgd);
+	MU_OPS_ROW(lion);
+	MU_OPS_ROW(lamb);
+	MU_OPS_ROW(momentum);
+	MU_OPS_ROW(newton_schulz);
+	size_t (*newton_schulz_workspace)(mu_ops_context *, const mu_newton_schulz *);
+	MU_OPS_ROW(tensor_norms);
+	size_t (*tensor_norms_workspace)(mu_ops_context *, const mu_tensor_norms *);
+	MU_OPS_ROW(apply_update);
+	MU_OPS_ROW(ema);
 
 	/* Planned, NULL in every table until built: resize and mixing in patchify's place, soft-label and binary
-	 * cross-entropy, regression, further optimizers, Newton-Schulz, per-tensor norms, EMA, int8 blocks. */
+	 * cross-entropy, regression, int8 blocks. */
 	void (*resize_forward)(void);
 	void (*soft_cross_entropy)(void);
 	void (*binary_cross_entropy)(void);
 	void (*regression)(void);
-	void (*sgd)(void);
-	void (*lamb)(void);
-	void (*lion)(void);
-	void (*newton_schulz)(void);
-	void (*tensor_norms)(void);
-	void (*ema)(void);
 	void (*quantize_int8)(void);
 	void (*dequantize_int8)(void);
 } mu_ops;

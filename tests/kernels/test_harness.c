@@ -138,6 +138,63 @@ static mural_status cast_truncates(mu_ops_context *c, const mu_cast *op, mural_e
 	return status;
 }
 
+static mural_status sgd_without_nesterov(mu_ops_context *c, const mu_sgd *op, mural_error *err)
+{
+	mu_sgd other = *op;
+	other.nesterov = false;
+	return right->sgd(c, &other, err);
+}
+
+static mural_status lion_with_one_beta(mu_ops_context *c, const mu_lion *op, mural_error *err)
+{
+	mu_lion other = *op;
+	other.beta2 = op->beta1;
+	return right->lion(c, &other, err);
+}
+
+static mural_status lamb_without_decay(mu_ops_context *c, const mu_lamb *op, mural_error *err)
+{
+	mu_lamb other = *op;
+	other.decay = 0;
+	return right->lamb(c, &other, err);
+}
+
+static mural_status momentum_without_nesterov(mu_ops_context *c, const mu_momentum *op, mural_error *err)
+{
+	mu_momentum other = *op;
+	other.nesterov = false;
+	return right->momentum(c, &other, err);
+}
+
+static mural_status newton_schulz_off_by_a_digit(mu_ops_context *c, const mu_newton_schulz *op, mural_error *err)
+{
+	mu_newton_schulz other = *op;
+	other.b = op->b + 0.001;
+	return right->newton_schulz(c, &other, err);
+}
+
+static mural_status tensor_norms_adds(mu_ops_context *c, const mu_tensor_norms *op, mural_error *err)
+{
+	const double before = op->squares[0];
+	const mural_status status = right->tensor_norms(c, op, err);
+	op->squares[0] += before;
+	return status;
+}
+
+static mural_status apply_update_without_limit(mu_ops_context *c, const mu_apply_update *op, mural_error *err)
+{
+	mu_apply_update other = *op;
+	other.max_ratio = 1e9;
+	return right->apply_update(c, &other, err);
+}
+
+static mural_status ema_of_another_decay(mu_ops_context *c, const mu_ema *op, mural_error *err)
+{
+	mu_ema other = *op;
+	other.decay = 1 - op->decay;
+	return right->ema(c, &other, err);
+}
+
 #define SABOTAGE(row, member, how, words)        \
 	static void test_##how(void **state)     \
 	{                                        \
@@ -160,6 +217,14 @@ SABOTAGE("pool", pool_forward, pool_forgets_the_last, "'y' differs")
 SABOTAGE("cross_entropy", cross_entropy, cross_entropy_clears_flags, "'flags' differs")
 SABOTAGE("adamw", adamw, adamw_without_bias2, "'parameter' differs")
 SABOTAGE("sum_squares", sum_squares, sum_squares_in_float, "'sum' differs")
+SABOTAGE("sgd", sgd, sgd_without_nesterov, "'parameter' differs")
+SABOTAGE("lion", lion, lion_with_one_beta, "'m' differs")
+SABOTAGE("lamb", lamb, lamb_without_decay, "'update' differs")
+SABOTAGE("momentum", momentum, momentum_without_nesterov, "'update' differs")
+SABOTAGE("newton_schulz", newton_schulz, newton_schulz_off_by_a_digit, "'x' differs")
+SABOTAGE("tensor_norms", tensor_norms, tensor_norms_adds, "'squares' differs")
+SABOTAGE("apply_update", apply_update, apply_update_without_limit, "'parameter' differs")
+SABOTAGE("ema", ema, ema_of_another_decay, "'average' differs")
 SABOTAGE("cast", cast, cast_truncates, "'BF16' differs")
 
 /* AddressSanitizer, where it is on, stops these two where they happen. */
@@ -218,6 +283,14 @@ int main(void)
 		cmocka_unit_test(test_cross_entropy_clears_flags),
 		cmocka_unit_test(test_adamw_without_bias2),
 		cmocka_unit_test(test_sum_squares_in_float),
+		cmocka_unit_test(test_sgd_without_nesterov),
+		cmocka_unit_test(test_lion_with_one_beta),
+		cmocka_unit_test(test_lamb_without_decay),
+		cmocka_unit_test(test_momentum_without_nesterov),
+		cmocka_unit_test(test_newton_schulz_off_by_a_digit),
+		cmocka_unit_test(test_tensor_norms_adds),
+		cmocka_unit_test(test_apply_update_without_limit),
+		cmocka_unit_test(test_ema_of_another_decay),
 		cmocka_unit_test(test_cast_truncates),
 		cmocka_unit_test(test_memory_of_its_own),
 #if !defined(TRIAL_ASAN)

@@ -12,6 +12,7 @@
 typedef struct trial_case {
 	const char *name;
 	void (*run)(trial_side *side);
+	size_t row; /* its place in mu_ops, where a table may have NULL; otherwise 0 */
 } trial_case;
 
 /* Terminated by a NULL name. */
@@ -29,5 +30,13 @@ void trial_case_cross_entropy(trial_side *s);
 void trial_case_adamw(trial_side *s);
 void trial_case_sum_squares(trial_side *s);
 void trial_case_cast(trial_side *s);
+void trial_case_sgd(trial_side *s);
+void trial_case_lion(trial_side *s);
+void trial_case_lamb(trial_side *s);
+void trial_case_momentum(trial_side *s);
+void trial_case_newton_schulz(trial_side *s);
+void trial_case_tensor_norms(trial_side *s);
+void trial_case_apply_update(trial_side *s);
+void trial_case_ema(trial_side *s);
 
 #endif

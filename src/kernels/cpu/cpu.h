@@ -98,6 +98,16 @@ extern const mu_ops mu_cpu_rows_base, mu_cpu_rows_avx2, mu_cpu_rows_avx512;
 #define mu_cpu_sum_squares MU_CPU_AT_LEVEL(mu_cpu_sum_squares)
 #define mu_cpu_sum_squares_workspace MU_CPU_AT_LEVEL(mu_cpu_sum_squares_workspace)
 #define mu_cpu_cast MU_CPU_AT_LEVEL(mu_cpu_cast)
+#define mu_cpu_sgd MU_CPU_AT_LEVEL(mu_cpu_sgd)
+#define mu_cpu_lion MU_CPU_AT_LEVEL(mu_cpu_lion)
+#define mu_cpu_lamb MU_CPU_AT_LEVEL(mu_cpu_lamb)
+#define mu_cpu_momentum MU_CPU_AT_LEVEL(mu_cpu_momentum)
+#define mu_cpu_newton_schulz MU_CPU_AT_LEVEL(mu_cpu_newton_schulz)
+#define mu_cpu_newton_schulz_workspace MU_CPU_AT_LEVEL(mu_cpu_newton_schulz_workspace)
+#define mu_cpu_tensor_norms MU_CPU_AT_LEVEL(mu_cpu_tensor_norms)
+#define mu_cpu_tensor_norms_workspace MU_CPU_AT_LEVEL(mu_cpu_tensor_norms_workspace)
+#define mu_cpu_apply_update MU_CPU_AT_LEVEL(mu_cpu_apply_update)
+#define mu_cpu_ema MU_CPU_AT_LEVEL(mu_cpu_ema)
 
 /* to[j] += sum over chunks of partial[chunk * width + j], in double and in order. */
 void mu_cpu_add_partials(const mu_ops_context *c, float *to, const float *partial, size_t chunks, size_t width);
@@ -125,5 +135,15 @@ mural_status mu_cpu_adamw(mu_ops_context *c, const mu_adamw *op, mural_error *er
 mural_status mu_cpu_sum_squares(mu_ops_context *c, const mu_sum_squares *op, mural_error *err);
 size_t mu_cpu_sum_squares_workspace(mu_ops_context *c, const mu_sum_squares *op);
 mural_status mu_cpu_cast(mu_ops_context *c, const mu_cast *op, mural_error *err);
+mural_status mu_cpu_sgd(mu_ops_context *c, const mu_sgd *op, mural_error *err);
+mural_status mu_cpu_lion(mu_ops_context *c, const mu_lion *op, mural_error *err);
+mural_status mu_cpu_lamb(mu_ops_context *c, const mu_lamb *op, mural_error *err);
+mural_status mu_cpu_momentum(mu_ops_context *c, const mu_momentum *op, mural_error *err);
+mural_status mu_cpu_newton_schulz(mu_ops_context *c, const mu_newton_schulz *op, mural_error *err);
+size_t mu_cpu_newton_schulz_workspace(mu_ops_context *c, const mu_newton_schulz *op);
+mural_status mu_cpu_tensor_norms(mu_ops_context *c, const mu_tensor_norms *op, mural_error *err);
+size_t mu_cpu_tensor_norms_workspace(mu_ops_context *c, const mu_tensor_norms *op);
+mural_status mu_cpu_apply_update(mu_ops_context *c, const mu_apply_update *op, mural_error *err);
+mural_status mu_cpu_ema(mu_ops_context *c, const mu_ema *op, mural_error *err);
 
 #endif

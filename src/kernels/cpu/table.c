@@ -115,6 +115,16 @@ ROW(adamw, adamw)
 ROW(sum_squares, sum_squares)
 WORKSPACE(sum_squares)
 ROW(cast, cast)
+ROW(sgd, sgd)
+ROW(lion, lion)
+ROW(lamb, lamb)
+ROW(momentum, momentum)
+ROW(newton_schulz, newton_schulz)
+WORKSPACE(newton_schulz)
+ROW(tensor_norms, tensor_norms)
+WORKSPACE(tensor_norms)
+ROW(apply_update, apply_update)
+ROW(ema, ema)
 
 const mu_ops mu_ops_cpu = {
         .name = "cpu",
@@ -146,4 +156,14 @@ const mu_ops mu_ops_cpu = {
         .sum_squares = sum_squares,
         .sum_squares_workspace = sum_squares_workspace,
         .cast = cast,
+        .sgd = sgd,
+        .lion = lion,
+        .lamb = lamb,
+        .momentum = momentum,
+        .newton_schulz = newton_schulz,
+        .newton_schulz_workspace = newton_schulz_workspace,
+        .tensor_norms = tensor_norms,
+        .tensor_norms_workspace = tensor_norms_workspace,
+        .apply_update = apply_update,
+        .ema = ema,
 };

@@ -1,11 +1,10 @@
 /* One AdamW step over a span. SPDX-License-Identifier: MIT */
-#include "kernels/reference/element.h"
 #include "kernels/reference/reference.h"
 
 static void adamw_element(const mu_adamw *op, size_t i)
 {
 	const mu_dtype stat = mu_stat_type(op->type);
-	double p = op->master ? op->master[i] : mu_element_load(op->type, op->parameter, i);
+	double p = mu_reference_load_weight(op->type, op->parameter, op->master, i);
 	double g = mu_element_load(op->type, op->gradient, i) * op->gradient_scale;
 	if (op->decoupled)
 		p -= op->lr * op->decay * p;
@@ -17,11 +16,7 @@ static void adamw_element(const mu_adamw *op, size_t i)
 
 	mu_element_store(stat, op->m, i, m);
 	mu_element_store(stat, op->v, i, v);
-	if (op->master) {
-		op->master[i] = (float)p;
-		p = op->master[i]; /* the parameter is the rounded master, whoever computes it */
-	}
-	mu_element_store(op->type, op->parameter, i, p);
+	mu_reference_store_weight(op->type, op->parameter, op->master, i, p);
 }
 
 mural_status mu_reference_adamw(mu_ops_context *context, const mu_adamw *op, mural_error *err)

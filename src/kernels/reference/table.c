@@ -46,6 +46,13 @@ static size_t sum_squares_workspace(mu_ops_context *context, const mu_sum_square
 	return 0;
 }
 
+static size_t tensor_norms_workspace(mu_ops_context *context, const mu_tensor_norms *op)
+{
+	(void)context;
+	(void)op;
+	return 0;
+}
+
 const mu_ops mu_ops_reference = {
         .name = "reference",
         .build_id = MU_BUILD_ID,
@@ -76,4 +83,14 @@ const mu_ops mu_ops_reference = {
         .sum_squares = mu_reference_sum_squares,
         .sum_squares_workspace = sum_squares_workspace,
         .cast = mu_reference_cast,
+        .sgd = mu_reference_sgd,
+        .lion = mu_reference_lion,
+        .lamb = mu_reference_lamb,
+        .momentum = mu_reference_momentum,
+        .newton_schulz = mu_reference_newton_schulz,
+        .newton_schulz_workspace = mu_reference_newton_schulz_workspace,
+        .tensor_norms = mu_reference_tensor_norms,
+        .tensor_norms_workspace = tensor_norms_workspace,
+        .apply_update = mu_reference_apply_update,
+        .ema = mu_reference_ema,
 };

@@ -1,0 +1,55 @@
+/* LAMB's moments and direction in one pass: 16 bytes read and 12 written per parameter. eps stands inside or outside of
+ * the root; the other place has 0. SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "kernels/cpu/cpu.h"
+
+#define BLOCK 16384
+
+struct moments {
+	size_t n;
+	float gradient_scale, decay;
+	float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
+	float grow1, grow2; /* 1 / bias */
+	float inside, outside;
+	const float *gradient, *p;
+	float *m, *v, *update;
+};
+
+MU_CPU_KERNEL(moment_blocks)
+{
+	const struct moments s = *(const struct moments *)work;
+	const size_t last = end * BLOCK < s.n ? end * BLOCK : s.n;
+#pragma omp simd
+	for (size_t i = begin * BLOCK; i < last; i++) {
+		const float g = s.gradient[i] * s.gradient_scale;
+		const float m = s.beta1 * s.m[i] + s.rest1 * g;
+		const float v = s.beta2 * s.v[i] + s.rest2 * g * g;
+		s.m[i] = m;
+		s.v[i] = v;
+		s.update[i] = s.grow1 * m / (sqrtf(v * s.grow2 + s.inside) + s.outside) + s.decay * s.p[i];
+	}
+}
+
+mural_status mu_cpu_lamb(mu_ops_context *c, const mu_lamb *op, mural_error *err)
+{
+	(void)err;
+	const struct moments s = {.n = op->n,
+	                          .gradient_scale = (float)op->gradient_scale,
+	                          .decay = (float)op->decay,
+	                          .beta1 = (float)op->beta1,
+	                          .rest1 = (float)(1 - op->beta1),
+	                          .beta2 = (float)op->beta2,
+	                          .rest2 = (float)(1 - op->beta2),
+	                          .grow1 = (float)(1 / op->bias1),
+	                          .grow2 = (float)(1 / op->bias2),
+	                          .inside = op->eps_inside ? (float)op->eps : 0,
+	                          .outside = op->eps_inside ? 0 : (float)op->eps,
+	                          .gradient = op->gradient,
+	                          .p = op->master ? op->master : op->parameter,
+	                          .m = op->m,
+	                          .v = op->v,
+	                          .update = op->update};
+	mu_cpu_run(c, moment_blocks, &s, (op->n + BLOCK - 1) / BLOCK);
+	return MURAL_OK;
+}
