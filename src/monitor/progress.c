@@ -67,21 +67,28 @@ MU_PRINTF(3, 4) static void append(char *line, size_t *used, const char *format,
 		*used = *used + (size_t)n < LINE_SIZE ? *used + (size_t)n : LINE_SIZE - 1;
 }
 
-/* Everything behind the bar, most important last to be cut: a terminal that is too narrow loses its right end. */
-static size_t describe(const mu_progress *progress, const mu_progress_point *point, const char *gap, char *line)
+/* What a narrow terminal does without, the first to go first. The percentage tells what the step does. */
+enum { SHOW_ALL, WITHOUT_STEP, WITHOUT_BAR, WITHOUT_RATE, WITHOUT_ACCURACY, WITHOUT_LOSS };
+
+/* Everything behind the bar. */
+static size_t describe(const mu_progress *progress, const mu_progress_point *point, int without, char *line)
 {
+	double rate = progress->images_per_second;
 	size_t used = 0;
 	char left[24];
-	append(line, &used, "%sstep %llu/%llu", gap, (unsigned long long)point->step,
-	       (unsigned long long)progress->settings.steps);
-	append(line, &used, "%sloss %.4f", gap, point->loss);
-	if (!isnan(point->accuracy))
-		append(line, &used, "%saccuracy %.1f%%", gap, 100 * point->accuracy);
-	if (progress->images_per_second > 0) {
-		double rate = progress->images_per_second;
-		append(line, &used, "%s%.*f images/s", gap, rate < 10 ? 2 : rate < 100 ? 1 : 0, rate);
+	line[0] = '\0';
+	if (without < WITHOUT_STEP)
+		append(line, &used, "  step %llu/%llu", (unsigned long long)point->step,
+		       (unsigned long long)progress->settings.steps);
+	if (without < WITHOUT_LOSS)
+		append(line, &used, "  loss %.4f", point->loss);
+	if (without < WITHOUT_ACCURACY && !isnan(point->accuracy))
+		append(line, &used, "  accuracy %.1f%%", 100 * point->accuracy);
+	if (without < WITHOUT_RATE && rate > 0)
+		append(line, &used, "  %.*f images/s", rate < 10 ? 2 : rate < 100 ? 1 : 0, rate);
+	if (rate > 0) {
 		mu_duration_text(seconds_left(progress, point), left, sizeof left);
-		append(line, &used, "%s%s left", gap, left);
+		append(line, &used, "  %s left", left);
 	}
 	return used;
 }
@@ -101,26 +108,24 @@ static void append_bar(char *line, size_t *used, double fraction, int width)
 	append(line, used, "]");
 }
 
-/* Width of the bar that fits; 0 when none does. The last column stays free, or some terminals wrap. */
-static int bar_width(int columns, size_t others)
-{
-	int room = columns - 1 - (int)others - 3; /* " [" and "]" */
-	return room < BAR_NARROWEST ? 0 : room > BAR_WIDEST ? BAR_WIDEST : room;
-}
-
 static void print_bar(mu_progress *progress, const mu_progress_point *point)
 {
+	enum { FRAME = 3 }; /* " [" and "]" */
 	char line[LINE_SIZE], head[64], tail[LINE_SIZE];
 	size_t used = 0;
 	double fraction = fraction_done(progress, point);
-	int columns = progress->settings.columns;
+	int columns = progress->settings.columns, without = SHOW_ALL, room;
 	int n = snprintf(head, sizeof head, "epoch %llu/%llu", (unsigned long long)point->epoch,
 	                 (unsigned long long)progress->settings.epochs);
-	size_t tail_length = describe(progress, point, "  ", tail);
-	int width = bar_width(columns, (size_t)n + 5 + tail_length); /* " 100%" */
+	for (;; without++) {
+		/* 5: " 100%"; the last column stays free, or some terminals wrap */
+		room = columns - 1 - n - 5 - (int)describe(progress, point, without, tail);
+		if (room >= (without < WITHOUT_BAR ? FRAME + BAR_NARROWEST : 0) || without == WITHOUT_LOSS)
+			break;
+	}
 	append(line, &used, "%s", head);
-	if (width > 0)
-		append_bar(line, &used, fraction, width);
+	if (without < WITHOUT_BAR)
+		append_bar(line, &used, fraction, room - FRAME < BAR_WIDEST ? room - FRAME : BAR_WIDEST);
 	append(line, &used, " %3d%%%s", (int)(100 * fraction), tail);
 	if (used > (size_t)columns - 1)
 		used = (size_t)columns - 1;
@@ -141,7 +146,7 @@ static void print_point(mu_progress *progress, const mu_progress_point *point)
 {
 	char line[LINE_SIZE], tail[LINE_SIZE];
 	size_t used = 0;
-	describe(progress, point, "  ", tail);
+	describe(progress, point, SHOW_ALL, tail);
 	append(line, &used, "epoch %llu/%llu%s", (unsigned long long)point->epoch,
 	       (unsigned long long)progress->settings.epochs, tail);
 	print_line(progress, line);

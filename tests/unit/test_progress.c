@@ -137,6 +137,28 @@ static void test_bar_fits(void **state)
 	}
 }
 
+static void expect_bar(int columns, const char *text)
+{
+	screen s;
+	mu_progress_settings settings = plain;
+	settings.columns = columns;
+	begin(&s, settings);
+	step(&s, 25, 25);
+	expect(&s, text);
+	finish(&s);
+}
+
+/* A narrow terminal loses whole words, the least important first, and never the end of one. */
+static void test_narrow_bars(void **state)
+{
+	(void)state;
+	expect_bar(80, "\repoch 2/3 [====>   ]  50%  loss 0.4313  accuracy 84.1%  100 images/s  1:15 left\033[K");
+	expect_bar(70, "\repoch 2/3  50%  loss 0.4313  accuracy 84.1%  100 images/s  1:15 left\033[K");
+	expect_bar(60, "\repoch 2/3  50%  loss 0.4313  accuracy 84.1%  1:15 left\033[K");
+	expect_bar(40, "\repoch 2/3  50%  loss 0.4313  1:15 left\033[K");
+	expect_bar(38, "\repoch 2/3  50%  1:15 left\033[K");
+}
+
 static void test_unknown_values(void **state)
 {
 	(void)state;
@@ -222,10 +244,15 @@ static void test_columns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_plain_lines), cmocka_unit_test(test_steps_per_print),
-	        cmocka_unit_test(test_bar),         cmocka_unit_test(test_bar_fits),
-	        cmocka_unit_test(test_rate),        cmocka_unit_test(test_unknown_values),
-	        cmocka_unit_test(test_durations),   cmocka_unit_test(test_columns),
+	        cmocka_unit_test(test_plain_lines),
+	        cmocka_unit_test(test_steps_per_print),
+	        cmocka_unit_test(test_bar),
+	        cmocka_unit_test(test_bar_fits),
+	        cmocka_unit_test(test_narrow_bars),
+	        cmocka_unit_test(test_rate),
+	        cmocka_unit_test(test_unknown_values),
+	        cmocka_unit_test(test_durations),
+	        cmocka_unit_test(test_columns),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
