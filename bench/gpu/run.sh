@@ -4,7 +4,7 @@
 #   bench/gpu/run.sh [build] [check] [memcheck] [ops]      all four when none is named
 #
 #   build     configures and builds in MURAL_BUILD (default build/gpu) for this machine's card; skipped when not named
-#   check     the differential test of the CUDA table, which must not be skipped here
+#   check     the tests of the CUDA module, which must not be skipped here
 #   memcheck  compute-sanitizer over a few trials of every row (memcheck, then racecheck)
 #   ops       every operation of a ViT-B/16 step: bf16 at 64 and 256 images, f32 at 64 (MODELS, IMAGES change that)
 #
@@ -31,11 +31,11 @@ run_build() {
 	capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d .)
 	cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DMURAL_WITH_CUDA=ON -DMURAL_WITH_MPI=OFF \
 		-DMURAL_WITH_ONEDNN=OFF -DMURAL_CUDA_ARCHITECTURES="$capability" ${CMAKE_OPTIONS:-} >"$build.log" 2>&1 &&
-		ninja -C "$build" mural_cuda kernels_test_differential bench_gpu >>"$build.log" 2>&1 || { tail -30 "$build.log"; return 1; }
+		ninja -C "$build" mural_cuda kernels_test_differential kernels_test_cuda bench_gpu >>"$build.log" 2>&1 || { tail -30 "$build.log"; return 1; }
 }
 
 run_check() {
-	MURAL_TEST_TABLE=cuda "$build/bin/kernels_test_differential"
+	MURAL_TEST_TABLE=cuda "$build/bin/kernels_test_differential" && "$build/bin/kernels_test_cuda"
 }
 
 run_memcheck() {

