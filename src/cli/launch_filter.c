@@ -117,7 +117,7 @@ void launch_filter_idle(launch_filter *f)
 
 void launch_filter_end(launch_filter *f)
 {
-	if (f->used)
+	if (f->used || f->forwarding) /* what we say next shall not stand behind a progress bar */
 		launch_filter_feed(f, "\n", 1);
 }
 

@@ -4,6 +4,7 @@
  *
  *     sum          ranks add their numbers plus one, rank 0 prints the sum
  *     talk         each rank writes a line to stderr, rank 0 an unfinished one too
+ *     unfinished   rank 0 ends in the middle of a line
  *     loop         collectives without end; each rank leaves a file PROBE_DIR/pid-RANK with its process id
  *     fail RANK    RANK and those after it fail, and all agree on it
  *     fail-same    ranks from 1 on fail with the same words
@@ -68,12 +69,23 @@ static mural_status talk(void)
 	return MURAL_OK;
 }
 
+static mural_status leave_line_open(void)
+{
+	if (rank == 0) {
+		fprintf(stderr, "\repoch 1/2  40 %%");
+		mu_sleep(0.5); /* the parent shows what it has */
+	}
+	return MURAL_OK;
+}
+
 static mural_status run(const char *mode, int who)
 {
 	if (strcmp(mode, "sum") == 0)
 		return sum();
 	if (strcmp(mode, "talk") == 0)
 		return talk();
+	if (strcmp(mode, "unfinished") == 0)
+		return leave_line_open();
 	if (strcmp(mode, "fail") == 0 && rank >= who)
 		return mu_fail(&err, MURAL_DATA, "labels.gz:16", "label %d is out of range", 100 + rank);
 	if (strcmp(mode, "fail-same") == 0 && rank >= 1)

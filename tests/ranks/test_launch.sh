@@ -24,6 +24,11 @@ done
 expect '40 %' "$work/err"
 expect '100 %' "$work/err"
 
+# What comes next does not stand behind a bar that was left open.
+timeout 60 "$probe" --ranks 2 unfinished 2>"$work/err" || fail "unfinished"
+expect '40 %$' "$work/err"
+[ -z "$(tail -c 1 "$work/err")" ] || fail "the last line is not ended"
+
 # Started by mpirun directly, the parent is not needed.
 mpirun -n 3 "$probe" sum >"$work/out" 2>"$work/err" || { cat "$work/err"; fail "mpirun -n 3"; }
 expect '^sum 6 of 3 ranks$' "$work/out"
