@@ -25,6 +25,10 @@ typedef struct mural_batch_config {
 typedef enum mural_optimizer_kind {
 	MURAL_OPTIMIZER_ADAMW,
 	MURAL_OPTIMIZER_ADAM, /* L2 in the gradient: DeepSpeed's Adam with adam_w_mode false */
+	MURAL_OPTIMIZER_SGD, /* torch's, L2 in the gradient */
+	MURAL_OPTIMIZER_LION,
+	MURAL_OPTIMIZER_LAMB,
+	MURAL_OPTIMIZER_MUON, /* 2-D weights; AdamW for all other tensors */
 	MURAL_OPTIMIZER_OTHER /* known to DeepSpeed, read and checked, not runnable yet; `name` says which */
 } mural_optimizer_kind;
 
@@ -41,6 +45,12 @@ typedef struct mural_optimizer_config {
 	double eps; /* > 0; 1e-8 */
 	double weight_decay; /* >= 0; 0.01 for AdamW without a file, DeepSpeed's 0 with one */
 	bool bias_correction; /* true */
+	double momentum; /* [0, 1); SGD 0, Muon 0.95 */
+	double dampening; /* SGD: [0, 1]; 0 */
+	bool nesterov; /* SGD: false; needs momentum and no dampening. Muon: true */
+	double max_coeff, min_coeff; /* LAMB: limits of the trust ratio; 10, 0.01 */
+	bool eps_inside_sqrt; /* LAMB: false */
+	double adam_lr; /* Muon: rate of the tensors left to AdamW, where lr is that of its own; > 0; 3e-4 */
 	mural_decay_rule decay_rule;
 	double clipping; /* global L2 norm, 0 = off; default 1.0 as DeepSpeed since 0.19.3 */
 } mural_optimizer_config;

@@ -6,6 +6,7 @@
  *
  * Shapes are torch's, so that a weight file needs no thought. All tensors of all units lie in one allocation.
  * SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdlib.h>
 
 #include "model/names.h"
@@ -146,15 +147,42 @@ static bool is_weight(mu_role role)
 	}
 }
 
+static void set_flag(mu_tensor *tensor, mu_tensor_flag flag, bool on)
+{
+	tensor->flags = on ? tensor->flags | (unsigned)flag : tensor->flags & ~(unsigned)flag;
+}
+
 void mu_vit_apply_decay_rule(mu_vit *vit, bool weights_only)
 {
 	for (size_t u = 0; u < vit->n_units; u++)
 		for (size_t i = 0; i < vit->units[u].n_tensors; i++) {
 			mu_tensor *tensor = &vit->units[u].tensors[i];
-			if (!weights_only || is_weight(tensor->role))
-				tensor->flags |= MU_TENSOR_DECAYS;
-			else
-				tensor->flags &= ~(unsigned)MU_TENSOR_DECAYS;
+			set_flag(tensor, MU_TENSOR_DECAYS, !weights_only || is_weight(tensor->role));
+		}
+}
+
+void mu_vit_apply_lr_decay(mu_vit *vit, double decay)
+{
+	for (size_t u = 0; u < vit->n_units; u++)
+		for (size_t i = 0; i < vit->units[u].n_tensors; i++)
+			vit->units[u].tensors[i].lr_scale = (float)pow(decay, (double)(vit->n_units - 1 - u));
+}
+
+void mu_vit_apply_trust_rule(mu_vit *vit, bool decaying_only)
+{
+	for (size_t u = 0; u < vit->n_units; u++)
+		for (size_t i = 0; i < vit->units[u].n_tensors; i++) {
+			mu_tensor *tensor = &vit->units[u].tensors[i];
+			set_flag(tensor, MU_TENSOR_TRUST, !decaying_only || tensor->flags & MU_TENSOR_DECAYS);
+		}
+}
+
+void mu_vit_apply_muon_rule(mu_vit *vit)
+{
+	for (size_t u = 0; u < vit->n_units; u++)
+		for (size_t i = 0; i < vit->units[u].n_tensors; i++) {
+			mu_tensor *tensor = &vit->units[u].tensors[i];
+			set_flag(tensor, MU_TENSOR_MUON, is_weight(tensor->role) && tensor->n_dims == 2);
 		}
 }
 

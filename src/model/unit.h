@@ -46,7 +46,9 @@ typedef enum mu_role {
 
 typedef enum mu_tensor_flag {
 	MU_TENSOR_DECAYS = 1, /* weight decay applies (set from the configuration's rule) */
-	MU_TENSOR_FROZEN = 2
+	MU_TENSOR_FROZEN = 2,
+	MU_TENSOR_TRUST = 4, /* its step is scaled by a trust ratio of its own (LAMB) */
+	MU_TENSOR_MUON = 8 /* a matrix whose step is made orthogonal (Muon) */
 } mu_tensor_flag;
 
 typedef struct mu_tensor {

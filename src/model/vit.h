@@ -39,6 +39,18 @@ const mu_tensor *mu_unit_tensor(const mu_unit *unit, mu_role role);
  * positions and class token (timm's rule). A fresh table decays everything. */
 void mu_vit_apply_decay_rule(mu_vit *vit, bool weights_only);
 
+/* Sets lr_scale = decay^(L + 1 - id) with id 0 for the embedding, l + 1 for block l, L + 1 for final norm and head
+ * (layer-wise learning rates, as in BEiT, MAE and timm). decay: (0, 1]; 1 takes every scale back to 1. */
+void mu_vit_apply_lr_decay(mu_vit *vit, double decay);
+
+/* Sets MU_TENSOR_TRUST on every tensor, as DeepSpeed's LAMB does, or only on those that decay, as timm's does. */
+void mu_vit_apply_trust_rule(mu_vit *vit, bool decaying_only);
+
+/* Sets MU_TENSOR_MUON on the matrices of blocks and head. DeepSpeed goes by dimensions and names: what it calls
+ * embed or has one dimension is Adam's. The patch weight and class token, whose names differ between libraries, are
+ * Adam's here: they embed. */
+void mu_vit_apply_muon_rule(mu_vit *vit);
+
 /* Fills one unit's span (type MU_F32 or MU_F64) with initial values by the configuration's scheme, a pure function of
  * seed and tensor number. Padding becomes 0. */
 mural_status mu_vit_initialise(const mu_vit *vit, size_t unit, uint32_t seed, mu_dtype type, void *span,

@@ -1,57 +1,84 @@
-/* Optimizers over segments. SPDX-License-Identifier: MIT */
+/* The table of optimizers, and what all have in common. SPDX-License-Identifier: MIT */
 #include "optim/update.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
-static bool alike(const mu_segment *segment, const mu_tensor *tensor)
+#include "optim/optimizer.h"
+
+static const mu_optimizer *const optimizers[] = {&mu_optimizer_adamw, &mu_optimizer_adam, &mu_optimizer_sgd,
+                                                 &mu_optimizer_lion,  &mu_optimizer_lamb, &mu_optimizer_muon};
+
+static const mu_optimizer *find(mural_optimizer_kind kind)
 {
-	return segment->decays == !!(tensor->flags & MU_TENSOR_DECAYS) && segment->lr_scale == tensor->lr_scale;
+	for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+		if (optimizers[i]->kind == kind)
+			return optimizers[i];
+	return NULL;
 }
 
-/* Offset behind a tensor and its padding: the next one's beginning, or the span's end. */
-static size_t end_of(const mu_unit *unit, size_t t)
+mu_optimizer_needs mu_update_needs(const mural_optimizer_config *config)
 {
-	return t + 1 < unit->n_tensors ? unit->tensors[t + 1].offset : unit->elements;
+	const mu_optimizer *optimizer = find(config->kind);
+	mu_optimizer_needs needs = optimizer ? optimizer->needs : (mu_optimizer_needs){0};
+	if (config->kind == MURAL_OPTIMIZER_SGD && config->momentum == 0)
+		needs.spans = 0;
+	return needs;
 }
 
-mural_status mu_segments_init(mu_segments *segments, const mu_unit *units, size_t n_units, mural_error *err)
+static bool has_row(const mu_ops *ops, size_t place)
 {
-	size_t tensors = 0;
-	for (size_t u = 0; u < n_units; u++)
-		tensors += units[u].n_tensors;
-	*segments = (mu_segments){.list = calloc(tensors ? tensors : 1, sizeof *segments->list)};
-	if (!segments->list)
-		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the optimizer's table of %zu tensors",
-		               tensors);
-	size_t base = 0;
-	mu_segment *open = NULL;
-	for (size_t u = 0; u < n_units; base += units[u++].elements) {
-		for (size_t t = 0; t < units[u].n_tensors; t++) {
-			const mu_tensor *tensor = &units[u].tensors[t];
-			size_t begin = base + tensor->offset, end = base + end_of(&units[u], t);
-			if (tensor->flags & MU_TENSOR_FROZEN) {
-				open = NULL;
-				continue;
-			}
-			if (!open || !alike(open, tensor)) {
-				open = &segments->list[segments->count++];
-				*open = (mu_segment){.offset = begin,
-				                     .decays = tensor->flags & MU_TENSOR_DECAYS,
-				                     .lr_scale = tensor->lr_scale};
-			}
-			open->elements = end - open->offset;
-		}
-	}
+	static void (*const null)(void);
+	return memcmp((const char *)ops + place, &null, sizeof null) != 0;
+}
+
+mural_status mu_update_check(const mural_optimizer_config *config, const mu_ops *ops, mural_error *err)
+{
+	const mu_optimizer *optimizer = find(config->kind);
+	if (!optimizer)
+		return mu_fail(err, MURAL_USAGE, NULL, "optimizer \"%s\" is not supported yet", config->name);
+	for (size_t i = 0; i < MU_OPTIMIZER_MAX_ROWS && optimizer->rows[i]; i++)
+		if (!has_row(ops, optimizer->rows[i]))
+			return mu_fail(err, MURAL_USAGE, NULL,
+			               "optimizer %s is not built for the \"%s\" operations yet: use AdamW, Adam or "
+			               "other operations",
+			               optimizer->name, ops->name);
 	return MURAL_OK;
 }
 
-void mu_segments_release(mu_segments *segments)
+size_t mu_update_workspace(const mu_segments *segments, const mural_optimizer_config *config, mu_dtype type,
+                           const mu_ops *ops, mu_ops_context *context)
 {
-	if (!segments)
-		return;
-	free(segments->list);
-	*segments = (mu_segments){0};
+	const mu_optimizer *optimizer = find(config->kind);
+	const mu_update update = {.type = type};
+	const mu_stepping step = {
+	        .segments = segments, .config = config, .update = &update, .ops = ops, .context = context};
+	return optimizer && optimizer->workspace ? optimizer->workspace(&step) : 0;
+}
+
+mural_status mu_update_apply(const mu_segments *segments, const mural_optimizer_config *config, mu_schedule_point at,
+                             const mu_update *update, const mu_ops *ops, mu_ops_context *context, mural_error *err)
+{
+	MU_TRY(mu_update_check(config, ops, err));
+	const mu_stepping step = {segments, config, at, update, ops, context};
+	return find(config->kind)->apply(&step, err);
+}
+
+double mu_optimizer_bias(const mu_stepping *step, double beta)
+{
+	return step->config->bias_correction ? 1 - pow(beta, (double)step->update->number) : 1;
+}
+
+mural_status mu_optimizer_follow(const mu_stepping *step, const mu_segment *segment, mu_apply_update call,
+                                 mural_error *err)
+{
+	const mu_update *u = step->update;
+	call.type = u->type;
+	call.n = segment->elements;
+	call.parameter = mu_optimizer_at(u->parameters, u->type, segment);
+	call.master = mu_optimizer_master(step, segment);
+	call.update = mu_optimizer_at(u->work, mu_optimizer_state_type(u->type), segment);
+	return step->ops->apply_update(step->context, &call, err);
 }
 
 double mu_clip_factor(double norm, double limit)
@@ -60,33 +87,4 @@ double mu_clip_factor(double norm, double limit)
 		return 1;
 	double factor = limit / (norm + 1e-6);
 	return factor < 1 ? factor : 1;
-}
-
-mural_status mu_update_apply(const mu_segments *segments, const mural_optimizer_config *optimizer, mu_schedule_point at,
-                             const mu_update *update, const mu_ops *ops, mu_ops_context *context, mural_error *err)
-{
-	size_t element = mu_dtype_bytes(update->type), state = update->type == MU_F64 ? sizeof(double) : sizeof(float);
-	bool corrects = optimizer->bias_correction;
-	mu_adamw call = {
-	        .type = update->type,
-	        .beta1 = at.beta1,
-	        .beta2 = at.beta2,
-	        .eps = optimizer->eps,
-	        .bias1 = corrects ? 1 - pow(at.beta1, (double)update->number) : 1,
-	        .bias2 = corrects ? 1 - pow(at.beta2, (double)update->number) : 1,
-	        .gradient_scale = update->gradient_scale,
-	        .decoupled = optimizer->kind == MURAL_OPTIMIZER_ADAMW,
-	};
-	for (size_t i = 0; i < segments->count; i++) {
-		const mu_segment *segment = &segments->list[i];
-		call.n = segment->elements;
-		call.lr = at.lr * segment->lr_scale;
-		call.decay = segment->decays ? optimizer->weight_decay : 0;
-		call.parameter = (char *)update->parameters + segment->offset * element;
-		call.gradient = (const char *)update->gradients + segment->offset * element;
-		call.m = (char *)update->m + segment->offset * state;
-		call.v = (char *)update->v + segment->offset * state;
-		MU_TRY(ops->adamw(context, &call, err));
-	}
-	return MURAL_OK;
 }

@@ -1,4 +1,4 @@
-/* The unit table: order, places, shapes, names, decay. SPDX-License-Identifier: MIT */
+/* The unit table: order, places, shapes, names, decay, rates, flags for optimizers. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,6 +158,58 @@ static void decay_rule_spares_vectors(void **state)
 	mu_vit_release(&vit);
 }
 
+/* Numbers worked out by hand for MAE's decays, 0.65 and 0.75, of 12 blocks. */
+static void rates_fall_towards_the_images(void **state)
+{
+	(void)state;
+	static const struct {
+		double decay, embed, first, last, head;
+	} cases[] = {{0.65, 0.003697, 0.005688, 0.65, 1}, {0.75, 0.023757, 0.031676, 0.75, 1}, {1, 1, 1, 1, 1}};
+	mural_model_config c = config_of("vit_b_16");
+	mu_vit vit;
+	assert_int_equal(mu_vit_init(&vit, &c, NULL), MURAL_OK);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		mu_vit_apply_lr_decay(&vit, cases[i].decay);
+		const double want[] = {cases[i].embed, cases[i].first, cases[i].last, cases[i].head};
+		const size_t unit[] = {0, 1, 12, 13};
+		for (size_t k = 0; k < 4; k++)
+			for (size_t t = 0; t < vit.units[unit[k]].n_tensors; t++)
+				assert_true(fabs((double)vit.units[unit[k]].tensors[t].lr_scale - want[k]) < 5e-7);
+	}
+	assert_sound(&vit); /* a decay of 1 leaves a fresh table */
+	mu_vit_release(&vit);
+}
+
+static void flags_for_lamb_and_muon(void **state)
+{
+	(void)state;
+	mural_model_config c = config_of("vit_b_16");
+	mu_vit vit;
+	assert_int_equal(mu_vit_init(&vit, &c, NULL), MURAL_OK);
+	mu_vit_apply_decay_rule(&vit, true);
+	size_t all = 0, trusts = 0, trusts_decaying = 0, muons = 0;
+	for (int decaying_only = 0; decaying_only < 2; decaying_only++) {
+		mu_vit_apply_trust_rule(&vit, decaying_only);
+		mu_vit_apply_muon_rule(&vit);
+		for (size_t u = 0; u < vit.n_units; u++)
+			for (size_t t = 0; t < vit.units[u].n_tensors; t++) {
+				const mu_tensor *tensor = &vit.units[u].tensors[t];
+				const bool muon = tensor->flags & MU_TENSOR_MUON,
+				           trust = tensor->flags & MU_TENSOR_TRUST;
+				assert_int_equal(muon, tensor->n_dims == 2);
+				assert_int_equal(trust, !decaying_only || tensor->flags & MU_TENSOR_DECAYS);
+				all += !decaying_only;
+				trusts += trust && !decaying_only;
+				trusts_decaying += trust && decaying_only;
+				muons += muon && decaying_only;
+			}
+	}
+	assert_int_equal(trusts, all);
+	assert_int_equal(trusts_decaying, 1 + 4 * 12 + 1);
+	assert_int_equal(muons, 4 * 12 + 1);
+	mu_vit_release(&vit);
+}
+
 static void flops_of_published_models(void **state)
 {
 	(void)state;
@@ -181,6 +233,8 @@ int main(void)
 	        cmocka_unit_test(names_and_shapes_of_vit_b_16),
 	        cmocka_unit_test(mean_pooling_has_its_own_norm),
 	        cmocka_unit_test(decay_rule_spares_vectors),
+	        cmocka_unit_test(rates_fall_towards_the_images),
+	        cmocka_unit_test(flags_for_lamb_and_muon),
 	        cmocka_unit_test(flops_of_published_models),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Segments cover every tensor once and keep unlike ones apart; clipping. SPDX-License-Identifier: MIT */
+/* Segments cover every tensor once and keep unlike ones apart; what optimizers need and call; averages; clipping. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "model/vit.h"
+#include "optim/ema.h"
 #include "optim/update.h"
 
 static void make(mu_vit *vit, bool weights_only)
@@ -82,6 +83,108 @@ static void unlike_tensors_part(void **state)
 	mu_vit_release(&vit);
 }
 
+/* Tensors with a trust ratio and Muon's matrices lie alone, as long as they are; the others join around them. */
+static void some_tensors_lie_alone(void **state)
+{
+	(void)state;
+	mu_vit vit;
+	mu_segments segments;
+	make(&vit, true);
+	mu_vit_apply_trust_rule(&vit, true);
+	mu_vit_apply_muon_rule(&vit);
+	assert_int_equal(mu_segments_init(&segments, vit.units, vit.n_units, NULL), MURAL_OK);
+	assert_faithful(&vit, &segments);
+	size_t base = 0, alone = 0, matrices = 0;
+	for (size_t u = 0; u < vit.n_units; base += vit.units[u++].elements)
+		for (size_t t = 0; t < vit.units[u].n_tensors; t++) {
+			const mu_tensor *tensor = &vit.units[u].tensors[t];
+			const mu_segment *segment = segment_of(&segments, base + tensor->offset);
+			assert_int_equal(segment->trusts, !!(tensor->flags & MU_TENSOR_TRUST));
+			assert_int_equal(segment->muon, !!(tensor->flags & MU_TENSOR_MUON));
+			if (!segment->trusts)
+				continue;
+			alone++;
+			assert_int_equal(segment->offset, base + tensor->offset);
+			assert_int_equal(segment->elements, tensor->elements);
+			assert_int_equal(segments.extents[segment->trust].offset, segment->offset);
+			assert_int_equal(segments.extents[segment->trust].elements, segment->elements);
+			if (segment->muon) {
+				matrices++;
+				assert_int_equal(segment->rows, tensor->dims[0]);
+				assert_int_equal(segment->cols, tensor->dims[1]);
+			}
+		}
+	assert_int_equal(segments.n_extents, alone);
+	assert_int_equal(alone, 4 * vit.config.depth + 2); /* four matrices a block, patch weight, head */
+	assert_int_equal(matrices, 4 * vit.config.depth + 1);
+	mu_segments_release(&segments);
+	mu_vit_release(&vit);
+}
+
+static void needs_of_each_kind(void **state)
+{
+	(void)state;
+	static const struct {
+		mural_optimizer_kind kind;
+		double momentum;
+		size_t spans;
+		bool work;
+		unsigned flags;
+	} cases[] = {{MURAL_OPTIMIZER_ADAMW, 0, 2, false, 0},
+	             {MURAL_OPTIMIZER_ADAM, 0, 2, false, 0},
+	             {MURAL_OPTIMIZER_SGD, 0, 0, false, 0},
+	             {MURAL_OPTIMIZER_SGD, 0.9, 1, false, 0},
+	             {MURAL_OPTIMIZER_LION, 0, 1, false, 0},
+	             {MURAL_OPTIMIZER_LAMB, 0, 2, true, MU_TENSOR_TRUST},
+	             {MURAL_OPTIMIZER_MUON, 0.95, 2, true, MU_TENSOR_MUON},
+	             {MURAL_OPTIMIZER_OTHER, 0, 0, false, 0}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const mural_optimizer_config config = {.kind = cases[i].kind, .momentum = cases[i].momentum};
+		const mu_optimizer_needs needs = mu_update_needs(&config);
+		assert_int_equal(needs.spans, cases[i].spans);
+		assert_int_equal(needs.work, cases[i].work);
+		assert_int_equal(needs.flags, cases[i].flags);
+	}
+}
+
+static void a_table_may_lack_an_optimizer(void **state)
+{
+	(void)state;
+	mural_error err = {0};
+	mural_optimizer_config config = {.kind = MURAL_OPTIMIZER_MUON};
+	assert_int_equal(mu_update_check(&config, &mu_ops_cpu, &err), MURAL_OK);
+	mu_ops ops = mu_ops_cpu;
+	ops.name = "abacus";
+	ops.newton_schulz = NULL;
+	assert_int_equal(mu_update_check(&config, &ops, &err), MURAL_USAGE);
+	assert_non_null(strstr(err.message, "optimizer Muon is not built for the \"abacus\" operations yet"));
+	config.kind = MURAL_OPTIMIZER_ADAMW;
+	assert_int_equal(mu_update_check(&config, &ops, NULL), MURAL_OK);
+	config = (mural_optimizer_config){.kind = MURAL_OPTIMIZER_OTHER, .name = "rprop"};
+	err = (mural_error){0};
+	assert_int_equal(mu_update_check(&config, &mu_ops_cpu, &err), MURAL_USAGE);
+	assert_non_null(strstr(err.message, "optimizer \"rprop\" is not supported yet"));
+	ops.ema = NULL;
+	err = (mural_error){0};
+	assert_int_equal(mu_ema_apply(&(mu_ema){.n = 0}, &ops, NULL, &err), MURAL_USAGE);
+	assert_non_null(strstr(err.message, "averages of weights are not built"));
+}
+
+/* timm's values. */
+static void decay_of_averages(void **state)
+{
+	(void)state;
+	static const struct {
+		uint64_t n;
+		double decay;
+	} cases[] = {{1, .370039}, {10, .797820}, {100, .953891}, {1000, .990007}, {10000, .997846}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_true(fabs(mu_ema_decay(0.9998, true, cases[i].n) - cases[i].decay) < 5e-7);
+		assert_true(mu_ema_decay(0.9998, false, cases[i].n) == 0.9998);
+	}
+	assert_true(mu_ema_decay(0.95, true, 100) == 0.95);
+}
+
 /* Which call of the optimizer covers what, with which numbers. */
 static struct {
 	int calls;
@@ -147,10 +250,10 @@ static void clipping(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(everything_alike_is_one_segment),
-	        cmocka_unit_test(unlike_tensors_part),
-	        cmocka_unit_test(update_passes_the_right_numbers),
-	        cmocka_unit_test(clipping),
+	        cmocka_unit_test(everything_alike_is_one_segment), cmocka_unit_test(unlike_tensors_part),
+	        cmocka_unit_test(some_tensors_lie_alone),          cmocka_unit_test(needs_of_each_kind),
+	        cmocka_unit_test(a_table_may_lack_an_optimizer),   cmocka_unit_test(decay_of_averages),
+	        cmocka_unit_test(update_passes_the_right_numbers), cmocka_unit_test(clipping),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 struct step {
 	size_t n;
-	float gradient_scale, shrink, decay; /* shrink = 1 - lr * decay when decoupled, decay when not */
+	float gradient_scale, shrink, decay; /* shrink = lr * decay when decoupled, decay when not */
 	float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
 	float rate, root, eps; /* lr / bias1, 1 / sqrt(bias2) */
 	const float *gradient;
@@ -29,7 +29,7 @@ MU_CPU_KERNEL(step_blocks)
 		const float v = s.beta2 * s.v[i] + s.rest2 * g * g;
 		s.m[i] = m;
 		s.v[i] = v;
-		s.p[i] = s.p[i] * s.shrink - s.rate * m / (sqrtf(v) * s.root + s.eps);
+		s.p[i] = s.p[i] - (s.shrink * s.p[i] + s.rate * m / (sqrtf(v) * s.root + s.eps));
 	}
 }
 
@@ -38,7 +38,7 @@ mural_status mu_cpu_adamw(mu_ops_context *c, const mu_adamw *op, mural_error *er
 	(void)err;
 	const struct step s = {.n = op->n,
 	                       .gradient_scale = (float)op->gradient_scale,
-	                       .shrink = op->decoupled ? (float)(1 - op->lr * op->decay) : 1,
+	                       .shrink = op->decoupled ? (float)(op->lr * op->decay) : 0,
 	                       .decay = op->decoupled ? 0 : (float)op->decay,
 	                       .beta1 = (float)op->beta1,
 	                       .rest1 = (float)(1 - op->beta1),

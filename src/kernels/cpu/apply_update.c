@@ -7,7 +7,7 @@
 
 struct step {
 	size_t n;
-	float shrink, rate; /* 1 - lr * decay, lr * ratio * scale */
+	float shrink, rate; /* lr * decay, lr * ratio * scale */
 	const float *update;
 	float *p;
 };
@@ -18,7 +18,7 @@ MU_CPU_KERNEL(step_blocks)
 	const size_t last = end * BLOCK < s.n ? end * BLOCK : s.n;
 #pragma omp simd
 	for (size_t i = begin * BLOCK; i < last; i++)
-		s.p[i] = s.p[i] * s.shrink - s.rate * s.update[i];
+		s.p[i] -= s.shrink * s.p[i] + s.rate * s.update[i];
 }
 
 static double ratio_of(const mu_apply_update *op)
@@ -33,7 +33,7 @@ mural_status mu_cpu_apply_update(mu_ops_context *c, const mu_apply_update *op, m
 {
 	(void)err;
 	const struct step s = {.n = op->n,
-	                       .shrink = (float)(1 - op->lr * op->decay),
+	                       .shrink = (float)(op->lr * op->decay),
 	                       .rate = (float)(op->lr * ratio_of(op) * op->scale),
 	                       .update = op->update,
 	                       .p = op->master ? op->master : op->parameter};

@@ -5,7 +5,7 @@
 
 struct step {
 	size_t n;
-	float gradient_scale, shrink, rate; /* shrink = 1 - lr * decay */
+	float gradient_scale, shrink, rate; /* shrink = lr * decay, what p loses */
 	float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
 	const float *gradient;
 	float *p, *m;
@@ -21,7 +21,7 @@ MU_CPU_KERNEL(step_blocks)
 		const float way = s.beta1 * s.m[i] + s.rest1 * g;
 		const float sign = way > 0 ? 1 : way < 0 ? -1 : way;
 		s.m[i] = s.beta2 * s.m[i] + s.rest2 * g;
-		s.p[i] = s.p[i] * s.shrink - s.rate * sign;
+		s.p[i] -= s.shrink * s.p[i] + s.rate * sign;
 	}
 }
 
@@ -30,7 +30,7 @@ mural_status mu_cpu_lion(mu_ops_context *c, const mu_lion *op, mural_error *err)
 	(void)err;
 	const struct step s = {.n = op->n,
 	                       .gradient_scale = (float)op->gradient_scale,
-	                       .shrink = (float)(1 - op->lr * op->decay),
+	                       .shrink = (float)(op->lr * op->decay),
 	                       .rate = (float)op->lr,
 	                       .beta1 = (float)op->beta1,
 	                       .rest1 = (float)(1 - op->beta1),
