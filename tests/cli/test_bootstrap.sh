@@ -66,7 +66,7 @@ calls() {
 	[[ $(<"$work/calls") == "$1" ]] || wrong "apt-get should have been called as: ${1:-not at all}"
 }
 
-all_build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libspng-dev libturbojpeg0-dev libdnnl-dev libopenmpi-dev openmpi-bin libcmocka-dev curl'
+all_build='gcc libc6-dev cmake ninja-build zlib1g-dev libspng-dev libturbojpeg0-dev libdnnl-dev libopenmpi-dev openmpi-bin libcmocka-dev curl ca-certificates'
 
 # Everything there: nothing to do.
 reset "$all_build dataset-fashion-mnist"
