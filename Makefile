@@ -3,19 +3,24 @@ BOOTSTRAP ?= scripts/bootstrap -y
 PREFIX ?= /usr/local
 BUILD = build/release
 
-.PHONY: help demo build check bench format lint install clean
+.PHONY: help demo program build check bench format lint install clean
 
 help:
 	@echo 'make demo     install what is missing, build, train a Vision Transformer on Fashion-MNIST with two workers'
 	@echo 'make check    install what is missing, build, run every test'
 	@echo 'make bench    measure speed, side by side with PyTorch where that is installed'
-	@echo 'make build    only build, into $(BUILD)'
+	@echo 'make build    only build, into $(BUILD); make program leaves tests and benchmarks out'
 	@echo 'make lint     layout, warnings of gcc and clang, static analysis'
 	@echo 'make format   lay out the sources with clang-format'
-	@echo 'make install  PREFIX=$(PREFIX)'
+	@echo 'make install  program, library, headers and examples into PREFIX=$(PREFIX)'
 	@echo 'make clean    remove build/ (runs/ stays)'
 	@echo
 	@echo 'BOOTSTRAP=true skips the package step: make demo BOOTSTRAP=true'
+
+# Without tests and benchmarks: half the time.
+program:
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target program
 
 build:
 	@cmake --preset release >/dev/null
@@ -23,7 +28,7 @@ build:
 
 demo:
 	@$(BOOTSTRAP) build demo
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory program
 	@scripts/demo
 
 check:
@@ -44,7 +49,7 @@ format:
 	@$(BOOTSTRAP) checks
 	@scripts/format
 
-install: build
+install: program
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:

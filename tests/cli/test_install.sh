@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# What `make install` leaves works from another place: the program, its modules, and the library from a C program.
+# SPDX-License-Identifier: MIT
+set -euo pipefail
+build=$(cd "$(dirname "$1")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset MURAL_MODULE_PATH
+prefix=$work/prefix
+
+fail() {
+	echo "FAILED: $1" >&2
+	exit 1
+}
+
+cmake --install "$build" --prefix "$prefix" >"$work/log" || { cat "$work/log"; fail 'cmake --install'; }
+find "$build" -maxdepth 3 -name mural_comm_mpi.so | grep -q . && has_mpi=yes || has_mpi=no
+mv "$prefix" "$work/moved" # nothing may depend on the place that was named
+prefix=$work/moved
+
+"$prefix/bin/mural" info >"$work/info" || fail 'the installed program does not run'
+if [ $has_mpi = yes ] && command -v mpirun >/dev/null; then
+	grep -q 'module "[a-z]*" found and loaded' "$work/info" || fail 'the installed program finds no MPI module'
+fi
+[ -f "$prefix/share/mural/examples/demo.json" ] || fail 'the examples are missing'
+
+# A program that links a sanitized library has to begin with the sanitizer.
+grep -q '^MURAL_SANITIZE:[A-Z]*=$' "$build/CMakeCache.txt" || { echo 'sanitizers: no C program was tried'; exit 0; }
+library=$(dirname "$(find "$prefix" -name libmural.so)")
+grep -q '^Libs: .*-lmural$' "$library/pkgconfig/mural.pc" || fail 'mural.pc names no library'
+if command -v pkg-config >/dev/null; then
+	read -ra flags < <(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --cflags --libs mural)
+else
+	flags=("-I$prefix/include" "-L$library" -lmural)
+fi
+cc -std=c17 -Wall -Wextra -Werror "$prefix/share/mural/examples/train.c" "${flags[@]}" "-Wl,-rpath,$library" -o "$work/train"
+"$work/train" --data synthetic --synthetic-images 32 --model mu --image-size 16 --patch 8 --channels 1 --classes 10 \
+	--batch 16 --run-dir "$work/run" >"$work/out" 2>"$work/err" || { cat "$work/err"; fail 'the example in C'; }
+grep -q "^test accuracy 0\.[0-9]*, in $work/run\$" "$work/out" || { cat "$work/out"; fail 'what the example in C says'; }
+"$work/train" --lr fast 2>"$work/err" && fail 'a wrong option was accepted' || code=$?
+[ "$code" -eq 2 ] || fail "a wrong option ended with $code"
+grep -q -e '--lr' "$work/err" || { cat "$work/err"; fail 'the message does not name the option'; }
+echo 'what was installed works'
