@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/safetensors.h"
+#include "kernels/reference/element.h"
 #include "optim/update.h"
 
 #define STEPS 100
@@ -341,11 +342,88 @@ static void test_muon(void **state)
 	expect("plain muon", &muon, MU_TENSOR_MUON, 0, want, TOLERANCE);
 }
 
+/* The same updates in bf16, gradients in parameters' type and weights in fp32 masters. */
+typedef struct narrow {
+	uint16_t parameters[SPAN], gradients[SPAN];
+	_Alignas(64) float work[SPAN];
+} narrow;
+
+/* Gradients as bf16 has them, on both sides. */
+static void round_gradients(float *wide, uint16_t *rounded)
+{
+	for (size_t i = 0; i < SPAN; i++) {
+		mu_element_store(MU_BF16, rounded, i, (double)wide[i]);
+		wide[i] = (float)mu_element_load(MU_BF16, rounded, i);
+	}
+}
+
+static void train_with_masters(const mural_optimizer_config *config, unsigned matrix_flags)
+{
+	const mu_ops *ops = &mu_ops_reference;
+	const mu_schedule_point at = {.lr = config->lr, .beta1 = config->beta1, .beta2 = config->beta2};
+	model a, b;
+	narrow n = {{0}, {0}, {0}};
+	model_init(&a, matrix_flags, 0);
+	model_init(&b, matrix_flags, 0);
+	void *scratch = malloc(mu_update_workspace(&a.segments, config, MU_F32, ops, NULL) + 1);
+	mu_update wide = {.type = MU_F32,
+	                  .parameters = a.parameters,
+	                  .m = a.m,
+	                  .v = a.v,
+	                  .gradients = a.gradients,
+	                  .work = a.gradients,
+	                  .scratch = scratch,
+	                  .gradient_scale = 1};
+	mu_update with_master = {.type = MU_BF16,
+	                         .parameters = n.parameters,
+	                         .master = b.parameters,
+	                         .m = b.m,
+	                         .v = b.v,
+	                         .gradients = n.gradients,
+	                         .work = n.work,
+	                         .scratch = scratch,
+	                         .gradient_scale = 1};
+	for (uint32_t step = 1; step <= 3; step++) {
+		put_gradients(&a, step);
+		round_gradients(a.gradients, n.gradients);
+		wide.number = with_master.number = step;
+		assert_int_equal(mu_update_apply(&a.segments, config, at, &wide, ops, NULL, NULL), MURAL_OK);
+		assert_int_equal(mu_update_apply(&b.segments, config, at, &with_master, ops, NULL, NULL), MURAL_OK);
+	}
+	assert_memory_equal(a.parameters, b.parameters, sizeof a.parameters);
+	assert_memory_equal(a.m, b.m, sizeof a.m);
+	for (size_t i = 0; i < SPAN; i++) {
+		uint16_t rounded;
+		mu_element_store(MU_BF16, &rounded, 0, (double)a.parameters[i]);
+		assert_int_equal(n.parameters[i], rounded);
+	}
+	assert_true(b.parameters[0] != (float)first_weight(0));
+	free(scratch);
+	mu_segments_release(&a.segments);
+	mu_segments_release(&b.segments);
+}
+
+static void test_masters(void **state)
+{
+	(void)state;
+	mural_optimizer_config adamw = muon;
+	adamw.kind = MURAL_OPTIMIZER_ADAMW;
+	mural_optimizer_config sgd = muon;
+	sgd.kind = MURAL_OPTIMIZER_SGD;
+	mural_optimizer_config lion = muon;
+	lion.kind = MURAL_OPTIMIZER_LION;
+	train_with_masters(&adamw, 0);
+	train_with_masters(&sgd, 0);
+	train_with_masters(&lion, 0);
+	train_with_masters(&lamb, MU_TENSOR_TRUST);
+	train_with_masters(&muon, MU_TENSOR_MUON);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_adam), cmocka_unit_test(test_sgd),  cmocka_unit_test(test_lion),
-	        cmocka_unit_test(test_lamb), cmocka_unit_test(test_muon),
+	        cmocka_unit_test(test_lamb), cmocka_unit_test(test_muon), cmocka_unit_test(test_masters),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
