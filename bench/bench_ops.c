@@ -1,17 +1,19 @@
 /* Times every operation of a training step alone, for the shapes of real models.
  *
- *     bench_ops [threads [model]]            threads: 0 for all; model: vit_b_16, vit_s_16, vit_ti_16, demo
+ *     bench_ops [threads [model [type]]]     threads: 0 for all; model: vit_b_16, vit_s_16, vit_ti_16, demo;
+ *                                            type: fp32 or bf16
  *
  * Two floors are measured first with the table's own rows: the rate of a large matrix product (FLOP/s) and of a
  * large copy (bytes/s, read + write). Each operation then prints its median time, its rate, the time that the
  * nearer floor allows (the larger of FLOPs over the product rate and bytes over the copy rate, each array counted
  * once) and the share of that floor it reaches. The last column multiplies by how often a step of the model runs
  * it; the sum at the end is the step without communication and data. Caches make shares above 100 % possible for
- * small shapes.
+ * small shapes. With one thread times are those of the processor, so that other programs disturb less.
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "kernels/ops.h"
@@ -27,7 +29,7 @@ typedef struct model {
 
 static const model models[] = {
         {"vit_b_16", 4, 197, 768, 12, 3072, 12, 1000, 224, 3, 16},
-        {"vit_s_16", 16, 197, 384, 6, 1536, 12, 1000, 224, 3, 16},
+        {"vit_s_16", 32, 197, 384, 6, 1536, 12, 1000, 224, 3, 16},
         {"vit_ti_16", 16, 197, 192, 3, 768, 12, 1000, 224, 3, 16},
         {"demo", 128, 50, 64, 4, 256, 6, 10, 28, 1, 4},
 };
@@ -35,12 +37,16 @@ static const model models[] = {
 typedef struct bench {
 	const mu_ops *ops;
 	mu_ops_context *context;
+	mu_dtype type;
+	size_t element; /* bytes */
+	bool alone; /* one thread */
 	double flops_rate, bytes_rate; /* the floors */
 	double step_seconds;
 	void *scratch;
 	size_t scratch_bytes;
-	float *a, *b, *c, *d, *e, *f; /* operands, each large enough for any shape of the model */
-	float *w, *d_w, *small, *d_small; /* weights and vectors */
+	void *a, *b, *c, *d, *e, *f; /* operands, each large enough for any shape of the model */
+	float *statistics; /* two per token and head, or per token */
+	void *w, *d_w, *small, *d_small; /* weights and vectors */
 	uint8_t *pixels;
 	int32_t *labels;
 	uint64_t *streams;
@@ -61,13 +67,34 @@ static void *memory(size_t bytes)
 	return p;
 }
 
-static float *numbers(size_t n, double amplitude)
+static void release(void *p, size_t bytes)
+{
+	mu_device_host.release(NULL, MU_MEMORY_DEVICE, p, bytes + 64);
+}
+
+/* Of the type that is measured. */
+static void *numbers(bench *b, size_t n, double amplitude)
 {
 	float *x = memory(n * sizeof *x);
+	void *to = memory(n * b->element);
 	const mu_random_key key = mu_random_key_make(1, MU_PURPOSE_TEST, 0);
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)(amplitude * ((double)mu_random_u32(key, 0, i) / 4294967296.0 - 0.5));
-	return x;
+	const mu_cast cast = {.n = n, .from_type = MU_F32, .to_type = b->type, .from = x, .to = to};
+	mural_error err = {0};
+	if (b->ops->cast(b->context, &cast, &err) != MURAL_OK)
+		stop(err.message);
+	release(x, n * sizeof *x);
+	return to;
+}
+
+static double seconds_now(const bench *b)
+{
+	struct timespec t;
+	if (!b->alone)
+		return mu_now();
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static int by_value(const void *a, const void *b)
@@ -80,7 +107,7 @@ static int by_value(const void *a, const void *b)
 static void *scratch_of(bench *b, size_t bytes)
 {
 	if (bytes > b->scratch_bytes) {
-		mu_device_host.release(NULL, MU_MEMORY_DEVICE, b->scratch, b->scratch_bytes + 64);
+		release(b->scratch, b->scratch_bytes);
 		b->scratch = memory(bytes);
 		b->scratch_bytes = bytes;
 	}
@@ -88,20 +115,20 @@ static void *scratch_of(bench *b, size_t bytes)
 }
 
 /* Median seconds of a row; `before` runs untimed in front of each. */
-#define MEDIAN(b, row, op, before, seconds)                                                \
-	do {                                                                               \
-		double samples[MAX_SAMPLES], begin = mu_now();                             \
-		size_t n_ = 0;                                                             \
-		while (n_ < MAX_SAMPLES && (n_ < REPEATS || mu_now() - begin < SECONDS)) { \
-			mural_error err = {0};                                             \
-			before;                                                            \
-			const double from = mu_now();                                      \
-			if ((b)->ops->row((b)->context, (op), &err) != MURAL_OK)           \
-				stop(err.message);                                         \
-			samples[n_++] = mu_now() - from;                                   \
-		}                                                                          \
-		qsort(samples, n_, sizeof *samples, by_value);                             \
-		(seconds) = samples[n_ / 2];                                               \
+#define MEDIAN(b, row, op, before, seconds)                                                      \
+	do {                                                                                     \
+		double samples[MAX_SAMPLES], begin = seconds_now(b);                             \
+		size_t n_ = 0;                                                                   \
+		while (n_ < MAX_SAMPLES && (n_ < REPEATS || seconds_now(b) - begin < SECONDS)) { \
+			mural_error err = {0};                                                   \
+			before;                                                                  \
+			const double from = seconds_now(b);                                      \
+			if ((b)->ops->row((b)->context, (op), &err) != MURAL_OK)                 \
+				stop(err.message);                                               \
+			samples[n_++] = seconds_now(b) - from;                                   \
+		}                                                                                \
+		qsort(samples, n_, sizeof *samples, by_value);                                   \
+		(seconds) = samples[n_ / 2];                                                     \
 	} while (0)
 
 static void print_line(bench *b, const char *name, double seconds, double flops, double bytes, size_t times)
@@ -125,9 +152,9 @@ static void print_line(bench *b, const char *name, double seconds, double flops,
 static void measure_floors(bench *b, int threads)
 {
 	const size_t side = 2048, n = (size_t)1 << 26;
-	mu_linear product = {.type = MU_F32, .rows = side, .in = side, .out = side};
+	mu_linear product = {.type = b->type, .rows = side, .in = side, .out = side};
 	product.scratch = scratch_of(b, b->ops->linear_workspace(b->context, &product));
-	float *x = numbers(side * side, 1), *w = numbers(side * side, 1), *y = numbers(side * side, 1);
+	void *x = numbers(b, side * side, 1), *w = numbers(b, side * side, 1), *y = numbers(b, side * side, 1);
 	product.x = x, product.w = w, product.y = y;
 	double seconds;
 	MEDIAN(b, linear_forward, &product, (void)0, seconds);
@@ -135,14 +162,14 @@ static void measure_floors(bench *b, int threads)
 	mu_cast copy = {.n = n, .from_type = MU_F32, .to_type = MU_F32, .from = memory(n * 4), .to = memory(n * 4)};
 	MEDIAN(b, cast, &copy, (void)0, seconds);
 	b->bytes_rate = 8.0 * (double)n / seconds;
-	printf("table %s, %d thread(s), 0 means all: product of 2048^3 %.0f GFLOP/s, copy of 256 MiB %.1f GB/s\n",
-	       b->ops->name, threads, b->flops_rate * 1e-9, b->bytes_rate * 1e-9);
+	printf("table %s, %s, %d thread(s), 0 means all: product of 2048^3 %.0f GFLOP/s, copy of 256 MiB %.1f GB/s\n",
+	       b->ops->name, mu_dtype_text(b->type), threads, b->flops_rate * 1e-9, b->bytes_rate * 1e-9);
 }
 
 static void time_linear(bench *b, const char *name, size_t rows, size_t in, size_t out, mu_activation activation,
                         bool input_gradient, size_t times)
 {
-	mu_linear op = {.type = MU_F32, .rows = rows, .in = in, .out = out, .activation = activation};
+	mu_linear op = {.type = b->type, .rows = rows, .in = in, .out = out, .activation = activation};
 	op.scratch = scratch_of(b, b->ops->linear_workspace(b->context, &op));
 	op.x = b->a, op.w = b->w, op.b = b->small, op.pre = b->b, op.y = b->c;
 	op.d_y = b->d, op.d_x = input_gradient ? b->e : NULL, op.d_w = b->d_w, op.d_b = b->d_small;
@@ -150,25 +177,28 @@ static void time_linear(bench *b, const char *name, size_t rows, size_t in, size
 	const double flops = 2.0 * (double)rows * (double)in * (double)out;
 	const bool gelu = activation != MU_ACTIVATION_NONE;
 	snprintf(label, sizeof label, "%s %zu -> %zu", name, in, out);
-	TIME(b, linear_forward, &op, label, flops, 4 * (rows * (in + out * (gelu ? 2 : 1)) + in * out), times);
+	TIME(b, linear_forward, &op, label, flops, b->element * (rows * (in + out * (gelu ? 2 : 1)) + in * out), times);
 	snprintf(label, sizeof label, "%s backward", name);
 	/* The row overwrites d_y; left alone, repeats would shrink it to subnormal numbers. */
-	TIME_AFTER(b, linear_backward, &op, memcpy(b->d, b->f, rows * out * sizeof(float)), label,
-	           flops * (input_gradient ? 2 : 1), 4 * (rows * (2 * in + out * (gelu ? 3 : 1)) + 3 * in * out),
-	           times);
+	TIME_AFTER(b, linear_backward, &op, memcpy(b->d, b->f, rows * out * b->element), label,
+	           flops * (input_gradient ? 2 : 1),
+	           b->element * (rows * (2 * in + out * (gelu ? 3 : 1)) + 3 * in * out), times);
 }
 
 static void time_norm(bench *b, const model *m, size_t times)
 {
 	const size_t tokens = m->images * m->tokens, elements = tokens * m->width;
 	mu_layernorm op = {
-	        .type = MU_F32, .tokens = tokens, .width = m->width, .tokens_per_image = m->tokens, .eps = 1e-6};
+	        .type = b->type, .tokens = tokens, .width = m->width, .tokens_per_image = m->tokens, .eps = 1e-6};
 	op.scratch = scratch_of(b, b->ops->layernorm_workspace(b->context, &op));
 	op.x = b->a, op.r = b->b, op.w = b->small, op.b = b->small, op.sum = b->c, op.y = b->d;
-	op.mean = b->e, op.rstd = b->e + tokens;
-	TIME(b, layernorm_forward, &op, "layernorm with residual", 8.0 * (double)elements, 16 * elements, times);
-	op.d_y = b->d, op.d_sum = b->f, op.d_r = b->f, op.d_w = b->d_small, op.d_b = b->d_small + m->width;
-	TIME(b, layernorm_backward, &op, "layernorm backward", 16.0 * (double)elements, 16 * elements, times);
+	op.mean = b->statistics, op.rstd = b->statistics + tokens;
+	TIME(b, layernorm_forward, &op, "layernorm with residual", 8.0 * (double)elements, 4 * b->element * elements,
+	     times);
+	op.d_y = b->d, op.d_sum = b->f, op.d_r = b->f, op.d_w = b->d_small,
+	op.d_b = (char *)b->d_small + m->width * b->element;
+	TIME(b, layernorm_backward, &op, "layernorm backward", 16.0 * (double)elements, 4 * b->element * elements,
+	     times);
 }
 
 static void time_attention(bench *b, const model *m, size_t times)
@@ -176,7 +206,7 @@ static void time_attention(bench *b, const model *m, size_t times)
 	const size_t elements = m->images * m->tokens * m->width;
 	const double product = 2.0 * (double)elements * (double)m->tokens;
 	for (int dropout = 0; dropout < 2; dropout++) {
-		mu_attention op = {.type = MU_F32,
+		mu_attention op = {.type = b->type,
 		                   .images = m->images,
 		                   .tokens = m->tokens,
 		                   .heads = m->heads,
@@ -185,11 +215,11 @@ static void time_attention(bench *b, const model *m, size_t times)
 		                               .scale = 1 / 0.9f,
 		                               .stream_B = b->streams}};
 		op.scratch = scratch_of(b, b->ops->attention_workspace(b->context, &op));
-		op.qkv = b->a, op.o = b->b, op.lse = b->e, op.d_o = b->c, op.d_qkv = b->d;
+		op.qkv = b->a, op.o = b->b, op.lse = b->statistics, op.d_o = b->c, op.d_qkv = b->d;
 		TIME(b, attention_forward, &op, dropout ? "attention with dropout" : "attention", 2 * product,
-		     16 * elements, dropout ? 0 : times);
+		     4 * b->element * elements, dropout ? 0 : times);
 		TIME(b, attention_backward, &op, dropout ? "attention with dropout backward" : "attention backward",
-		     5 * product, 32 * elements, dropout ? 0 : times);
+		     5 * product, 8 * b->element * elements, dropout ? 0 : times);
 	}
 }
 
@@ -197,7 +227,7 @@ static void time_ends(bench *b, const model *m)
 {
 	const size_t side = m->image / m->patch, patches = side * side, D = m->width;
 	const size_t elements = m->images * m->tokens * D;
-	mu_patchify cut = {.type = MU_F32,
+	mu_patchify cut = {.type = b->type,
 	                   .images = m->images,
 	                   .count = m->images,
 	                   .channels = m->channels,
@@ -208,23 +238,23 @@ static void time_ends(bench *b, const model *m)
 	                   .patches = b->a};
 	for (size_t c = 0; c < m->channels; c++)
 		cut.mean[c] = cut.std[c] = 0.5f;
-	TIME(b, patchify, &cut, "patchify", 0, 5 * m->images * m->channels * m->image * m->image, 1);
+	TIME(b, patchify, &cut, "patchify", 0, (1 + b->element) * m->images * m->channels * m->image * m->image, 1);
 	time_linear(b, "patch embedding", m->images * patches, m->channels * m->patch * m->patch, D, MU_ACTIVATION_NONE,
 	            false, 1);
-	mu_embed embed = {.type = MU_F32, .images = m->images, .patches = patches, .width = D};
+	mu_embed embed = {.type = b->type, .images = m->images, .patches = patches, .width = D};
 	embed.scratch = scratch_of(b, b->ops->embed_workspace(b->context, &embed));
 	embed.patch = b->a, embed.class_token = b->small, embed.position = b->b, embed.x = b->c;
-	TIME(b, embed_forward, &embed, "embed", 0, 8 * elements, 1);
+	TIME(b, embed_forward, &embed, "embed", 0, 2 * b->element * elements, 1);
 	embed.d_x = b->c, embed.d_patch = b->a, embed.d_class_token = b->d_small, embed.d_position = b->d;
-	TIME(b, embed_backward, &embed, "embed backward", 0, 8 * elements, 1);
-	mu_pool pool = {.type = MU_F32, .images = m->images, .tokens = m->tokens, .width = D, .first = 0, .last = 1};
+	TIME(b, embed_backward, &embed, "embed backward", 0, 2 * b->element * elements, 1);
+	mu_pool pool = {.type = b->type, .images = m->images, .tokens = m->tokens, .width = D, .first = 0, .last = 1};
 	pool.x = b->a, pool.y = b->b, pool.d_y = b->b, pool.d_x = b->c;
-	TIME(b, pool_forward, &pool, "pool", 0, 8 * m->images * D, 1);
-	TIME(b, pool_backward, &pool, "pool backward", 0, 4 * elements, 1);
+	TIME(b, pool_forward, &pool, "pool", 0, 2 * b->element * m->images * D, 1);
+	TIME(b, pool_backward, &pool, "pool backward", 0, b->element * elements, 1);
 	time_linear(b, "head", m->images, D, m->classes, MU_ACTIVATION_NONE, true, 1);
 	mu_loss_sums sums = {0};
 	uint32_t flags = 0;
-	mu_cross_entropy entropy = {.type = MU_F32,
+	mu_cross_entropy entropy = {.type = b->type,
 	                            .images = m->images,
 	                            .count = m->images,
 	                            .classes = m->classes,
@@ -235,19 +265,20 @@ static void time_ends(bench *b, const model *m)
 	                            .d_logits = b->b,
 	                            .sums = &sums,
 	                            .flags = &flags};
-	TIME(b, cross_entropy, &entropy, "cross-entropy", 0, 8 * m->images * m->classes, 1);
+	TIME(b, cross_entropy, &entropy, "cross-entropy", 0, 2 * b->element * m->images * m->classes, 1);
 }
 
 static void time_optimizer(bench *b, const model *m)
 {
 	const size_t D = m->width, n = m->blocks * (4 * D * D + 2 * D * m->hidden);
-	float *p = numbers(n, 0.1), *g = numbers(n, 0.1), *first = memory(n * 4), *second = memory(n * 4);
-	mu_sum_squares squares = {.type = MU_F32, .n = n, .x = g};
+	void *p = numbers(b, n, 0.1), *g = numbers(b, n, 0.1), *first = memory(n * 4), *second = memory(n * 4);
+	void *master = b->type == MU_F32 ? NULL : memory(n * 4);
+	mu_sum_squares squares = {.type = b->type, .n = n, .x = g};
 	double sum = 0;
 	squares.scratch = scratch_of(b, b->ops->sum_squares_workspace(b->context, &squares));
 	squares.sum = &sum;
-	TIME(b, sum_squares, &squares, "sum of squares", 2.0 * (double)n, 4 * n, 1);
-	mu_adamw adamw = {.type = MU_F32,
+	TIME(b, sum_squares, &squares, "sum of squares", 2.0 * (double)n, b->element * n, 1);
+	mu_adamw adamw = {.type = b->type,
 	                  .n = n,
 	                  .lr = 1e-4,
 	                  .beta1 = 0.9,
@@ -259,21 +290,21 @@ static void time_optimizer(bench *b, const model *m)
 	                  .gradient_scale = 1,
 	                  .decoupled = true,
 	                  .parameter = p,
+	                  .master = master,
 	                  .gradient = g,
 	                  .m = first,
 	                  .v = second};
-	TIME(b, adamw, &adamw, "adamw", 14.0 * (double)n, 28 * n, 1);
-	mu_device_host.release(NULL, MU_MEMORY_DEVICE, p, n * 4 + 64);
-	mu_device_host.release(NULL, MU_MEMORY_DEVICE, g, n * 4 + 64);
-	mu_device_host.release(NULL, MU_MEMORY_DEVICE, first, n * 4 + 64);
-	mu_device_host.release(NULL, MU_MEMORY_DEVICE, second, n * 4 + 64);
+	TIME(b, adamw, &adamw, "adamw", 14.0 * (double)n, (24 + (master ? 2 : 1) * b->element) * n, 1);
+	release(p, n * b->element), release(g, n * b->element), release(first, n * 4), release(second, n * 4);
+	if (master)
+		release(master, n * 4);
 }
 
 static void time_dropout(bench *b, const model *m)
 {
-	mu_dropout op = {.type = MU_F32, .images = m->images, .elements_per_image = m->tokens * m->width, .x = b->c};
+	mu_dropout op = {.type = b->type, .images = m->images, .elements_per_image = m->tokens * m->width, .x = b->c};
 	op.rule = (mu_dropout_rule){.threshold = mu_drop_threshold(0.1), .scale = 1, .stream_B = b->streams};
-	TIME(b, dropout, &op, "dropout", 0, 8 * m->images * op.elements_per_image, 0);
+	TIME(b, dropout, &op, "dropout", 0, 2 * b->element * m->images * op.elements_per_image, 0);
 }
 
 static void time_model(bench *b, const model *m)
@@ -283,12 +314,13 @@ static void time_model(bench *b, const model *m)
 	const size_t pixels = m->images * m->channels * m->image * m->image;
 	const size_t n = tokens * widest > pixels ? tokens * widest : pixels;
 	const size_t weights = D * widest > D * m->classes ? D * widest : D * m->classes;
-	float **operands[] = {&b->a, &b->b, &b->c, &b->d, &b->e, &b->f};
+	void **operands[] = {&b->a, &b->b, &b->c, &b->d, &b->e, &b->f};
 	for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
-		*operands[i] = numbers(n, 2);
-	b->w = numbers(weights + D * m->channels * m->patch * m->patch, 0.1);
-	b->d_w = numbers(weights + D * m->channels * m->patch * m->patch, 0.1);
-	b->small = numbers(2 * widest + m->classes, 1), b->d_small = numbers(2 * widest + m->classes, 1);
+		*operands[i] = numbers(b, n, 2);
+	b->statistics = memory(2 * tokens * m->heads * sizeof(float));
+	b->w = numbers(b, weights + D * m->channels * m->patch * m->patch, 0.1);
+	b->d_w = numbers(b, weights + D * m->channels * m->patch * m->patch, 0.1);
+	b->small = numbers(b, 2 * widest + m->classes, 1), b->d_small = numbers(b, 2 * widest + m->classes, 1);
 	b->pixels = memory(pixels);
 	b->labels = memory(m->images * sizeof *b->labels);
 	b->streams = memory(m->images * sizeof *b->streams);
@@ -311,7 +343,9 @@ static void time_model(bench *b, const model *m)
 int main(int argc, char **argv)
 {
 	const int threads = argc > 1 ? atoi(argv[1]) : 0;
-	bench b = {.ops = &mu_ops_cpu};
+	const bool bf16 = argc > 3 && strcmp(argv[3], "bf16") == 0;
+	bench b = {.ops = &mu_ops_cpu, .type = bf16 ? MU_BF16 : MU_F32, .alone = threads == 1};
+	b.element = mu_dtype_bytes(b.type);
 	mural_error err = {0};
 	if (b.ops->open(NULL, threads, &b.context, &err) != MURAL_OK)
 		stop(err.message);

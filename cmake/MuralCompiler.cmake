@@ -27,9 +27,9 @@ function(mural_openmp target)
 	target_link_libraries(${target} PUBLIC OpenMP::OpenMP_C)
 endfunction()
 
-# The operations in src/kernels/cpu are compiled once per processor level; table.c picks one at run time. Kernels read
-# neither errno nor floating-point traps; without these promises loops with a square root or a clamp stay scalar. NaN and
-# infinity keep their meaning: no fast-math anywhere.
+# The operations in src/kernels/cpu are compiled once per processor level and element type; table.c picks one at run
+# time. Kernels read neither errno nor floating-point traps; without these promises loops with a square root or a clamp
+# stay scalar. NaN and infinity keep their meaning: no fast-math anywhere.
 function(mural_cpu_levels target)
 	file(GLOB sources CONFIGURE_DEPENDS src/kernels/cpu/*.c)
 	list(FILTER sources EXCLUDE REGEX "/(cpu|dnnl|table)\\.c$")
@@ -41,14 +41,18 @@ function(mural_cpu_levels target)
 		set(levels base avx2 avx512)
 		target_compile_definitions(${target} PRIVATE MU_CPU_X86)
 	endif()
+	set(defines_f32 "")
+	set(defines_bf16 MU_CPU_BF16)
 	foreach(level ${levels})
-		set(objects ${target}_cpu_${level})
-		add_library(${objects} OBJECT ${sources})
-		mural_target(${objects})
-		mural_openmp(${objects})
-		target_compile_definitions(${objects} PRIVATE MU_CPU_LEVEL=${level})
-		target_compile_options(${objects} PRIVATE ${flags_${level}} -fno-math-errno -fno-trapping-math)
-		target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
+		foreach(type f32 bf16)
+			set(objects ${target}_cpu_${level}_${type})
+			add_library(${objects} OBJECT ${sources})
+			mural_target(${objects})
+			mural_openmp(${objects})
+			target_compile_definitions(${objects} PRIVATE MU_CPU_LEVEL=${level} ${defines_${type}})
+			target_compile_options(${objects} PRIVATE ${flags_${level}} -fno-math-errno -fno-trapping-math)
+			target_sources(${target} PRIVATE $<TARGET_OBJECTS:${objects}>)
+		endforeach()
 	endforeach()
 endfunction()
 

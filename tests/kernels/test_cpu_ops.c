@@ -10,8 +10,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "kernels/cpu/dnnl.h"
-#include "kernels/ops.h"
+#include "kernels/cpu/cpu.h"
+#include "kernels/reference/element.h"
 
 #define IMAGES 5
 #define TOKENS 37
@@ -25,13 +25,13 @@
 static const uint64_t streams[IMAGES] = {1, 2, 3, (uint64_t)7 << 32, UINT64_MAX};
 
 /* Numbers in [-2, 2) that depend on `purpose` alone. */
-static float *numbers(size_t n, uint32_t purpose)
+static void *numbers(mu_dtype type, size_t n, uint32_t purpose)
 {
-	float *x = malloc(n * sizeof *x);
+	void *x = malloc(n * mu_dtype_bytes(type));
 	assert_non_null(x);
 	const mu_random_key key = mu_random_key_make(purpose, MU_PURPOSE_TEST, 0);
 	for (size_t i = 0; i < n; i++)
-		x[i] = (float)(4 * mu_random_uniform(key, 0, i) - 2);
+		mu_element_store(type, x, i, 4 * mu_random_uniform(key, 0, i) - 2);
 	return x;
 }
 
@@ -49,8 +49,9 @@ static mu_ops_context *open_team(int threads)
 	return context;
 }
 
-/* Bytes of everything that a run of the rows below wrote. */
+/* Bytes of everything that a run of the rows below wrote, with room for the widest type. */
 typedef struct outputs {
+	mu_dtype type;
 	float attention[4 * ROWS * WIDTH], lse[IMAGES * HEADS * TOKENS];
 	float norm[3 * ROWS * WIDTH], statistics[2 * ROWS], d_w[WIDTH], d_b[WIDTH], d_gain[WIDTH];
 	float gelu[ROWS * WIDTH], d_bias[WIDTH];
@@ -63,8 +64,8 @@ typedef struct outputs {
 
 static void run_attention(mu_ops_context *context, outputs *out)
 {
-	float *qkv = numbers(3 * ROWS * WIDTH, 1), *d_o = numbers(ROWS * WIDTH, 2);
-	mu_attention op = {.type = MU_F32, .images = IMAGES, .tokens = TOKENS, .heads = HEADS, .head_size = SIZE};
+	void *qkv = numbers(out->type, 3 * ROWS * WIDTH, 1), *d_o = numbers(out->type, ROWS * WIDTH, 2);
+	mu_attention op = {.type = out->type, .images = IMAGES, .tokens = TOKENS, .heads = HEADS, .head_size = SIZE};
 	op.dropout = (mu_dropout_rule){{1, 2}, mu_drop_threshold(0.3), 1 / 0.7f, streams};
 	op.scratch = scratch_of(mu_ops_cpu.attention_workspace(context, &op));
 	op.qkv = qkv, op.o = out->attention, op.lse = out->lse, op.d_o = d_o, op.d_qkv = out->attention + ROWS * WIDTH;
@@ -76,9 +77,10 @@ static void run_attention(mu_ops_context *context, outputs *out)
 static void run_layernorm(mu_ops_context *context, outputs *out)
 {
 	const size_t n = ROWS * WIDTH;
-	float *x = numbers(n, 3), *r = numbers(n, 4), *w = numbers(WIDTH, 5), *d_y = numbers(n, 6);
+	void *x = numbers(out->type, n, 3), *r = numbers(out->type, n, 4), *w = numbers(out->type, WIDTH, 5),
+	     *d_y = numbers(out->type, n, 6);
 	const float keep_B[IMAGES] = {1.25f, 0, 1.25f, 1.25f, 0};
-	mu_layernorm op = {.type = MU_F32, .tokens = ROWS, .width = WIDTH, .tokens_per_image = TOKENS, .eps = 1e-6};
+	mu_layernorm op = {.type = out->type, .tokens = ROWS, .width = WIDTH, .tokens_per_image = TOKENS, .eps = 1e-6};
 	op.scratch = scratch_of(mu_ops_cpu.layernorm_workspace(context, &op));
 	op.x = x, op.r = r, op.w = w, op.b = w, op.keep_B = keep_B, op.gain = w;
 	op.sum = out->norm, op.y = out->norm + n, op.mean = out->statistics, op.rstd = out->statistics + ROWS;
@@ -92,8 +94,10 @@ static void run_layernorm(mu_ops_context *context, outputs *out)
 /* Only what the table computes itself: the products are oneDNN's, which may cut them by team size. */
 static void run_linear(mu_ops_context *context, outputs *out)
 {
-	float *x = numbers(ROWS, 7), *w = numbers(WIDTH, 8), *pre = numbers(ROWS * WIDTH, 9), d_w[WIDTH] = {0};
-	mu_linear op = {.type = MU_F32,
+	void *x = numbers(out->type, ROWS, 7), *w = numbers(out->type, WIDTH, 8),
+	     *pre = numbers(out->type, ROWS * WIDTH, 9);
+	float d_w[WIDTH] = {0};
+	mu_linear op = {.type = out->type,
 	                .rows = ROWS,
 	                .in = 1,
 	                .out = WIDTH,
@@ -101,33 +105,35 @@ static void run_linear(mu_ops_context *context, outputs *out)
 	                .x = x,
 	                .w = w};
 	op.scratch = scratch_of(mu_ops_cpu.linear_workspace(context, &op));
-	op.pre = pre, op.d_y = memcpy(out->gelu, pre, sizeof out->gelu), op.d_w = d_w, op.d_b = out->d_bias;
+	op.pre = pre, op.d_y = memcpy(out->gelu, pre, ROWS * WIDTH * mu_dtype_bytes(out->type)), op.d_w = d_w,
+	op.d_b = out->d_bias;
 	assert_int_equal(mu_ops_cpu.linear_backward(context, &op, NULL), MURAL_OK);
 	free(op.scratch), free(x), free(w), free(pre);
 }
 
 static void run_rest(mu_ops_context *context, outputs *out)
 {
-	float *x = numbers(SPAN, 10);
+	void *x = numbers(out->type, SPAN, 10);
 	int32_t labels[IMAGES] = {0, CLASSES - 1, 3, 4, 5};
-	mu_embed embed = {.type = MU_F32, .images = IMAGES, .patches = TOKENS - 1, .width = WIDTH, .d_x = x};
+	mu_embed embed = {.type = out->type, .images = IMAGES, .patches = TOKENS - 1, .width = WIDTH, .d_x = x};
 	embed.dropout = (mu_dropout_rule){{3, 4}, mu_drop_threshold(0.5), 2, streams};
 	embed.d_patch = out->d_patch, embed.d_class_token = out->d_class, embed.d_position = out->d_position;
 	assert_int_equal(mu_ops_cpu.embed_backward(context, &embed, NULL), MURAL_OK);
-	mu_cross_entropy entropy = {.type = MU_F32, .images = IMAGES, .count = IMAGES, .classes = CLASSES};
+	mu_cross_entropy entropy = {.type = out->type, .images = IMAGES, .count = IMAGES, .classes = CLASSES};
 	entropy.smoothing = 0.1, entropy.scale = 0.2, entropy.logits = x, entropy.labels = labels;
 	entropy.d_logits = out->d_logits, entropy.sums = &out->sums, entropy.flags = &out->flags;
 	assert_int_equal(mu_ops_cpu.cross_entropy(context, &entropy, NULL), MURAL_OK);
-	mu_sum_squares squares = {.type = MU_F32, .n = SPAN, .x = x, .sum = &out->squares};
+	mu_sum_squares squares = {.type = out->type, .n = SPAN, .x = x, .sum = &out->squares};
 	squares.scratch = scratch_of(mu_ops_cpu.sum_squares_workspace(context, &squares));
 	assert_int_equal(mu_ops_cpu.sum_squares(context, &squares, NULL), MURAL_OK);
 	free(squares.scratch), free(x);
 }
 
-static outputs *run_all(int threads)
+static outputs *run_all(mu_dtype type, int threads)
 {
 	outputs *out = calloc(1, sizeof *out);
 	assert_non_null(out);
+	out->type = type;
 	mu_ops_context *context = open_team(threads);
 	run_attention(context, out);
 	run_layernorm(context, out);
@@ -137,17 +143,56 @@ static outputs *run_all(int threads)
 	return out;
 }
 
-static void test_same_bits_for_any_team(void **state)
+static void same_bits_for_any_team(mu_dtype type)
 {
-	(void)state;
-	outputs *one = run_all(1);
-	assert_true(one->squares > 0 && one->d_gain[0] != 0 && one->d_bias[WIDTH - 1] != 0);
+	outputs *one = run_all(type, 1);
+	assert_true(one->squares > 0 && mu_element_load(type, one->d_gain, 0) != 0);
+	assert_true(mu_element_load(type, one->d_bias, WIDTH - 1) != 0);
 	for (int threads = 1; threads <= 5; threads++) {
-		outputs *other = run_all(threads);
+		outputs *other = run_all(type, threads);
 		assert_memory_equal(one, other, sizeof *one);
 		free(other);
 	}
 	free(one);
+}
+
+static void test_same_bits_for_any_team(void **state)
+{
+	(void)state;
+	same_bits_for_any_team(MU_F32);
+	same_bits_for_any_team(MU_BF16);
+}
+
+/* 256 has neighbours 2 apart in bf16: 1200 rows that bring 1/1024 each must be summed before they are rounded. */
+static void parameter_gradient_rounds_once(bool bf16_products)
+{
+	enum { GRADIENT_ROWS = 1200 };
+	static uint16_t x[GRADIENT_ROWS], d_y[GRADIENT_ROWS];
+	uint16_t d_w, d_b;
+	mu_ops_context *context = open_team(2);
+	context->bf16_products = bf16_products;
+	for (size_t i = 0; i < GRADIENT_ROWS; i++) {
+		mu_element_store(MU_BF16, x, i, 1);
+		mu_element_store(MU_BF16, d_y, i, 1.0 / 1024);
+	}
+	mu_element_store(MU_BF16, &d_w, 0, 256);
+	mu_element_store(MU_BF16, &d_b, 0, 256);
+	mu_linear op = {.type = MU_BF16, .rows = GRADIENT_ROWS, .in = 1, .out = 1};
+	op.x = x, op.d_y = d_y, op.d_w = &d_w, op.d_b = &d_b;
+	op.scratch = scratch_of(mu_ops_cpu.linear_workspace(context, &op));
+	assert_int_equal(mu_ops_cpu.linear_backward(context, &op, NULL), MURAL_OK);
+	assert_true(mu_element_load(MU_BF16, &d_w, 0) == 258);
+	assert_true(mu_element_load(MU_BF16, &d_b, 0) == 258);
+	free(op.scratch);
+	mu_ops_cpu.close(context);
+}
+
+static void test_parameter_gradients_round_once(void **state)
+{
+	(void)state;
+	parameter_gradient_rounds_once(false);
+	if (mu_dnnl_bf16_products() != MU_DNNL_BF16_NONE)
+		parameter_gradient_rounds_once(true);
 }
 
 static void test_nan_reaches_the_loss(void **state)
@@ -233,8 +278,11 @@ static void test_bad_team_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_same_bits_for_any_team),  cmocka_unit_test(test_nan_reaches_the_loss),
-	        cmocka_unit_test(test_gelu_of_special_numbers), cmocka_unit_test(test_unprepared_shape_is_an_error),
+	        cmocka_unit_test(test_same_bits_for_any_team),
+	        cmocka_unit_test(test_parameter_gradients_round_once),
+	        cmocka_unit_test(test_nan_reaches_the_loss),
+	        cmocka_unit_test(test_gelu_of_special_numbers),
+	        cmocka_unit_test(test_unprepared_shape_is_an_error),
 	        cmocka_unit_test(test_bad_team_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

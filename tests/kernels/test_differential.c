@@ -36,9 +36,11 @@ static void test_every_table(void **state)
 
 static mu_cpu_level forced;
 
+/* A processor of a lower level has no instructions for bf16 either. */
 static void force_level(mu_ops_context *context)
 {
 	context->level = forced;
+	context->bf16_products = false;
 }
 
 /* The best level is what test_every_table ran. */
@@ -55,6 +57,24 @@ static void test_lower_cpu_levels(void **state)
 		failures += differential_run(&mu_ops_cpu, &options);
 	}
 	assert_int_equal(failures, 0);
+}
+
+static void swap_bf16_products(mu_ops_context *context)
+{
+	context->bf16_products = !context->bf16_products;
+}
+
+/* The way to multiply bf16 that the table does not choose on this processor; test_every_table ran the other. */
+static void test_other_bf16_products(void **state)
+{
+	(void)state;
+	differential_options options = differential_options_from_environment(TRIALS);
+	options.prepare = swap_bf16_products;
+	if (!is_chosen("cpu") || mu_dnnl_bf16_products() == MU_DNNL_BF16_NONE)
+		skip();
+	if (!options.only)
+		options.only = "linear";
+	assert_int_equal(differential_run(&mu_ops_cpu, &options), 0);
 }
 
 /* Where there is no module or no GPU the skip says so. MURAL_TEST_CUDA=require makes that a failure, for machines that
@@ -82,6 +102,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_every_table),
 	        cmocka_unit_test(test_lower_cpu_levels),
+	        cmocka_unit_test(test_other_bf16_products),
 	        cmocka_unit_test(test_cuda),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

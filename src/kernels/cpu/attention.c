@@ -24,8 +24,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/real.h"
 
 #define TILE_ROWS 6
 /* Accumulators of a tile: 24 of 32 registers with AVX-512, 12 of 16 with less. */
@@ -119,7 +118,7 @@ static struct attention view(const mu_attention *op)
 /* What one thread works on: one head of one image, and where its arrays lie in the scratch. */
 struct head {
 	size_t b, h;
-	const float *q, *k, *v; /* first token of the head; rows are 3 D apart */
+	const mu_real *q, *k, *v; /* first token of the head; rows are 3 D apart */
 	float *k_rows, *v_rows, *d_k, *d_v; /* [rows, size] */
 	float *q_rows, *d_o_rows, *out; /* [QUERIES, size] */
 	float *q_columns, *d_o_columns; /* [K, QUERIES] */
@@ -142,7 +141,7 @@ static struct head head_of(const struct attention *a, size_t part, size_t thread
 	const size_t scores = round_up(op->tokens, MU_LANES) * QUERIES;
 	float *scratch = (float *)op->scratch + thread * a->stride;
 	struct head head = {.b = part / op->heads, .h = part % op->heads};
-	head.q = (const float *)op->qkv + head.b * op->tokens * 3 * D + head.h * op->head_size;
+	head.q = (const mu_real *)op->qkv + head.b * op->tokens * 3 * D + head.h * op->head_size;
 	head.k = head.q + D;
 	head.v = head.k + D;
 	head.k_rows = take(&scratch, rows);
@@ -163,27 +162,27 @@ static struct head head_of(const struct attention *a, size_t part, size_t thread
 
 /* rows x K from an array with rows `stride` apart to a dense one [.., size] times scale; zeros in the padding and in
  * rows up to `padded`. */
-MU_CPU_INLINE void pack(const struct attention *a, float *to, const float *from, size_t stride, size_t rows,
+MU_CPU_INLINE void pack(const struct attention *a, float *to, const mu_real *from, size_t stride, size_t rows,
                         size_t padded, float scale)
 {
 	const size_t K = a->op->head_size, size = a->size;
 	for (size_t row = 0; row < rows; row++) {
-		const float *line = from + row * stride, *later = row + AHEAD < rows ? line + AHEAD * stride : line;
+		const mu_real *line = from + row * stride, *later = row + AHEAD < rows ? line + AHEAD * stride : line;
 		for (size_t i = 0; i < size; i += MU_LANES) {
 			__builtin_prefetch(later + i);
-			mu_simd_store(to + row * size + i, mu_simd_load_up_to(line + i, K - i) * scale);
+			mu_simd_store(to + row * size + i, mu_real_load_up_to(line + i, K - i) * scale);
 		}
 	}
 	memset(to + rows * size, 0, (padded - rows) * size * sizeof *to);
 }
 
-MU_CPU_INLINE void unpack(const struct attention *a, float *to, size_t stride, const float *from, size_t rows,
+MU_CPU_INLINE void unpack(const struct attention *a, mu_real *to, size_t stride, const float *from, size_t rows,
                           float scale)
 {
 	const size_t K = a->op->head_size, size = a->size;
 	for (size_t row = 0; row < rows; row++)
 		for (size_t i = 0; i < size; i += MU_LANES)
-			mu_simd_store_up_to(to + row * stride + i, K - i, mu_simd_load(from + row * size + i) * scale);
+			mu_real_store_up_to(to + row * stride + i, K - i, mu_simd_load(from + row * size + i) * scale);
 }
 
 /* to[rows, QUERIES] = transpose of from[n, ..], whose rows are `stride` apart; n and rows in whole vectors. */
@@ -329,7 +328,7 @@ MU_CPU_INLINE void block_forward(const struct attention *a, const struct head *h
 {
 	const mu_attention *op = a->op;
 	const size_t N = op->tokens, D = op->heads * op->head_size;
-	float *o = (float *)op->o + (head->b * N + first) * D + head->h * op->head_size;
+	mu_real *o = (mu_real *)op->o + (head->b * N + first) * D + head->h * op->head_size;
 	float *lse = (float *)op->lse + (head->b * op->heads + head->h) * N + first;
 	float largest[QUERIES], sum[QUERIES];
 
@@ -388,9 +387,9 @@ MU_CPU_INLINE void block_backward(const struct attention *a, const struct head *
 	const mu_attention *op = a->op;
 	const size_t N = op->tokens, D = op->heads * op->head_size;
 	const size_t columns = (count + MU_LANES - 1) / MU_LANES * MU_LANES;
-	const float *d_o = (const float *)op->d_o + (head->b * N + first) * D + head->h * op->head_size;
+	const mu_real *d_o = (const mu_real *)op->d_o + (head->b * N + first) * D + head->h * op->head_size;
 	const float *lse = (const float *)op->lse + (head->b * op->heads + head->h) * N + first;
-	float *d_q = (float *)op->d_qkv + (head->q - (const float *)op->qkv) + first * 3 * D;
+	mu_real *d_q = (mu_real *)op->d_qkv + (head->q - (const mu_real *)op->qkv) + first * 3 * D;
 	const bool dropout = op->dropout.threshold != 0;
 
 	make_scores(a, head, first, count);
@@ -422,7 +421,7 @@ MU_CPU_KERNEL(heads_backward)
 		memset(head.d_v, 0, a->rows * a->size * sizeof(float));
 		for (size_t first = 0; first < N; first += QUERIES)
 			block_backward(a, &head, first, N - first < QUERIES ? N - first : QUERIES);
-		float *d_k = (float *)a->op->d_qkv + (head.k - (const float *)a->op->qkv);
+		mu_real *d_k = (mu_real *)a->op->d_qkv + (head.k - (const mu_real *)a->op->qkv);
 		unpack(a, d_k, 3 * D, head.d_k, N, 1);
 		unpack(a, d_k + D, 3 * D, head.d_v, N, 1);
 	}

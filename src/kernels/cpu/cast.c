@@ -3,19 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/real.h"
 #include "kernels/reference/element.h"
 
 #define BLOCK 16384
-
-/* Round to nearest even by adding half a unit, less one when the kept part is even; a NaN is made quiet instead, lest
- * the carry turn it into an infinity. */
-MU_CPU_INLINE uint16_t to_bf16(uint32_t bits)
-{
-	const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
-	const uint32_t quiet = (bits >> 16 & 0x8000u) | 0x7fc0u;
-	return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
-}
 
 MU_CPU_KERNEL(cast_blocks)
 {
@@ -25,17 +16,17 @@ MU_CPU_KERNEL(cast_blocks)
 		const size_t bytes = mu_dtype_bytes(op->to_type);
 		memcpy((char *)op->to + first * bytes, (const char *)op->from + first * bytes, (last - first) * bytes);
 	} else if (op->from_type == MU_F32 && op->to_type == MU_BF16) {
-		const uint32_t *from = op->from;
+		const float *from = op->from;
 		uint16_t *to = op->to;
 #pragma omp simd
 		for (size_t i = first; i < last; i++)
-			to[i] = to_bf16(from[i]);
+			to[i] = mu_bf16_bits(from[i]);
 	} else if (op->from_type == MU_BF16 && op->to_type == MU_F32) {
 		const uint16_t *from = op->from;
-		uint32_t *to = op->to;
+		float *to = op->to;
 #pragma omp simd
 		for (size_t i = first; i < last; i++)
-			to[i] = (uint32_t)from[i] << 16;
+			to[i] = mu_bf16_float(from[i]);
 	} else {
 		for (size_t i = first; i < last; i++)
 			mu_element_store(op->to_type, op->to, i, mu_element_load(op->from_type, op->from, i));

@@ -5,8 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/real.h"
 
 /* Parts of a call: enough for any host's threads, few enough for the stack. */
 #define PARTS 256
@@ -24,41 +23,43 @@ struct entropy {
 
 /* The largest logit as comparisons from left to right find it: a NaN wins only in the first place. Two plain passes,
  * the second only up to the index. */
-MU_CPU_INLINE size_t best_of(const float *logits, size_t classes, float *largest)
+MU_CPU_INLINE size_t best_of(const mu_real *logits, size_t classes, float *largest)
 {
-	*largest = logits[0];
-	if (!(logits[0] <= logits[0]))
+	*largest = mu_wide(logits[0]);
+	if (!(*largest <= *largest))
 		return 0;
-	*largest = mu_simd_largest(logits, classes);
+	*largest = mu_real_largest(logits, classes);
 	size_t best = 0;
-	while (logits[best] != *largest)
+	while (mu_wide(logits[best]) != *largest)
 		best++;
 	return best;
 }
 
-MU_CPU_INLINE size_t rank_of(const float *logits, size_t classes, size_t label)
+MU_CPU_INLINE size_t rank_of(const mu_real *logits, size_t classes, size_t label)
 {
-	const float own = logits[label];
+	const float own = mu_wide(logits[label]);
 	uint32_t before = 0;
-	for (size_t c = 0; c < classes; c++)
-		before += !(logits[c] <= own) || (logits[c] == own && c < label);
+	for (size_t c = 0; c < classes; c++) {
+		const float other = mu_wide(logits[c]);
+		before += !(other <= own) || (other == own && c < label);
+	}
 	return before - !(own <= own); /* a NaN label does not come before itself */
 }
 
 /* Loss of a row whose label is in range. exp is computed twice, so no buffer is needed and d_logits may lie on logits;
  * the label's own element, where softmax - target cancels, is made in double. */
-MU_CPU_INLINE double row_loss(const mu_cross_entropy *op, const float *logits, float *d_logits, size_t label,
+MU_CPU_INLINE double row_loss(const mu_cross_entropy *op, const mu_real *logits, mu_real *d_logits, size_t label,
                               float largest)
 {
 	const size_t C = op->classes;
 	const double smooth = op->smoothing / (double)C;
 	mu_simd exps = {0}, distances = {0};
 	for (size_t c = 0; c < C; c += MU_LANES) {
-		exps += mu_simd_exp_negative(mu_simd_load_filled(logits + c, C - c, -INFINITY) - largest);
-		distances += mu_simd_load_filled(logits + c, C - c, largest) - largest;
+		exps += mu_simd_exp_negative(mu_real_load_filled(logits + c, C - c, -INFINITY) - largest);
+		distances += mu_real_load_filled(logits + c, C - c, largest) - largest;
 	}
 	const double sum = (double)mu_simd_sum(exps), distance = (double)mu_simd_sum(distances);
-	const double log_sum = log(sum), own = (double)logits[label] - (double)largest;
+	const double log_sum = log(sum), own = (double)mu_wide(logits[label]) - (double)largest;
 	double loss = 0;
 	if (op->smoothing != 1)
 		loss = (1 - op->smoothing) * (log_sum - own);
@@ -69,10 +70,10 @@ MU_CPU_INLINE double row_loss(const mu_cross_entropy *op, const float *logits, f
 	const float factor = (float)(op->scale / sum), lower = (float)(op->scale * smooth);
 	const double own_softmax = exp(own) / sum;
 	for (size_t c = 0; c < C; c += MU_LANES) {
-		const mu_simd below = mu_simd_load_filled(logits + c, C - c, largest) - largest;
-		mu_simd_store_up_to(d_logits + c, C - c, mu_simd_exp_negative(below) * factor - lower);
+		const mu_simd below = mu_real_load_filled(logits + c, C - c, largest) - largest;
+		mu_real_store_up_to(d_logits + c, C - c, mu_simd_exp_negative(below) * factor - lower);
 	}
-	d_logits[label] = (float)(op->scale * (own_softmax - (1 - op->smoothing) - smooth));
+	d_logits[label] = mu_narrow((float)(op->scale * (own_softmax - (1 - op->smoothing) - smooth)));
 	return loss;
 }
 
@@ -80,8 +81,8 @@ MU_CPU_INLINE void entropy_row(const struct entropy *e, size_t b, struct part *p
 {
 	const mu_cross_entropy *op = e->op;
 	const size_t C = op->classes;
-	const float *logits = (const float *)op->logits + b * C;
-	float *d_logits = op->d_logits ? (float *)op->d_logits + b * C : NULL;
+	const mu_real *logits = (const mu_real *)op->logits + b * C;
+	mu_real *d_logits = op->d_logits ? (mu_real *)op->d_logits + b * C : NULL;
 	const bool real = b < op->count, in_range = real && op->labels[b] >= 0 && (size_t)op->labels[b] < C;
 	double loss = 0;
 	float largest;

@@ -1,8 +1,7 @@
 /* Dropout in place: masks are made a block at a time in a buffer on the stack, counters side by side in vector lanes,
  * and used at once. About 30 integer operations per element against 8 bytes of traffic: bound by the
  * integer multipliers, not by memory. Parts are (image, block of elements). SPDX-License-Identifier: MIT */
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/real.h"
 
 /* Elements of one part. */
 #define BLOCK 1024
@@ -10,7 +9,7 @@
 struct drop {
 	const mu_dropout_rule *rule;
 	size_t elements, blocks; /* of one image */
-	float *x;
+	mu_real *x;
 };
 
 MU_CPU_KERNEL(drop_blocks)
@@ -20,11 +19,11 @@ MU_CPU_KERNEL(drop_blocks)
 	for (size_t part = begin; part < end; part++) {
 		const size_t image = part / d->blocks, first = part % d->blocks * BLOCK;
 		const size_t rest = d->elements - first, n = rest < BLOCK ? rest : BLOCK;
-		float *x = d->x + image * d->elements + first;
+		mu_real *x = d->x + image * d->elements + first;
 		const float *keep = mu_simd_keep(d->rule, d->rule->stream_B[image], first, n, space);
 #pragma omp simd
 		for (size_t i = 0; i < n; i++)
-			x[i] = keep[i] != 0 ? x[i] * keep[i] : 0;
+			x[i] = mu_narrow(keep[i] != 0 ? mu_wide(x[i]) * keep[i] : 0);
 	}
 }
 

@@ -4,16 +4,15 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/real.h"
 
 #define COLUMNS 64
 
 struct embed {
 	size_t images, prefix, tokens, width;
 	const mu_dropout_rule *dropout;
-	const float *patch, *class_token, *position, *d_x;
-	float *x, *d_patch, *d_class_token, *d_position;
+	const mu_real *patch, *class_token, *position, *d_x;
+	mu_real *x, *d_patch, *d_class_token, *d_position;
 };
 
 static struct embed view(const mu_embed *op, bool class_token)
@@ -51,17 +50,18 @@ MU_CPU_KERNEL(embed_rows)
 	float space[MU_SIMD_KEEP_SPACE(COLUMNS)];
 	for (size_t row = begin; row < end; row++) {
 		const size_t b = row / e->tokens, token = row % e->tokens;
-		const float *from = token < e->prefix
-		                            ? e->class_token
-		                            : e->patch + (b * (e->tokens - e->prefix) + token - e->prefix) * D;
-		const float *position = e->position + token * D;
-		float *x = e->x + row * D;
+		const mu_real *from = token < e->prefix
+		                              ? e->class_token
+		                              : e->patch + (b * (e->tokens - e->prefix) + token - e->prefix) * D;
+		const mu_real *position = e->position + token * D;
+		mu_real *x = e->x + row * D;
 		for (size_t column = 0; column < D; column += COLUMNS) {
 			const size_t n = D - column < COLUMNS ? D - column : COLUMNS;
 			const float *keep = keep_columns(e, b, token, column, n, space);
 #pragma omp simd
 			for (size_t i = 0; i < n; i++)
-				x[column + i] = (from[column + i] + position[column + i]) * keep[i];
+				x[column + i] = mu_narrow((mu_wide(from[column + i]) + mu_wide(position[column + i])) *
+				                          keep[i]);
 		}
 	}
 }
@@ -70,24 +70,26 @@ MU_CPU_INLINE void embed_columns_backward(const struct embed *e, size_t token, s
 {
 	const size_t D = e->width;
 	double sum[COLUMNS] = {0};
-	float space[MU_SIMD_KEEP_SPACE(COLUMNS)], d[COLUMNS];
+	float space[MU_SIMD_KEEP_SPACE(COLUMNS)];
+	mu_real d[COLUMNS];
 	for (size_t b = 0; b < e->images; b++) {
-		const float *d_x = e->d_x + (b * e->tokens + token) * D + column;
+		const mu_real *d_x = e->d_x + (b * e->tokens + token) * D + column;
 		const float *keep = keep_columns(e, b, token, column, n, space);
 #pragma omp simd
 		for (size_t i = 0; i < n; i++) {
-			d[i] = d_x[i] * keep[i];
-			sum[i] += d[i];
+			const float kept = mu_wide(d_x[i]) * keep[i];
+			d[i] = mu_narrow(kept);
+			sum[i] += kept;
 		}
 		if (token >= e->prefix)
 			memcpy(e->d_patch + (b * (e->tokens - e->prefix) + token - e->prefix) * D + column, d,
 			       n * sizeof *d);
 	}
-	float *d_position = e->d_position + token * D + column;
+	mu_real *d_position = e->d_position + token * D + column;
 	for (size_t i = 0; i < n; i++)
-		d_position[i] += (float)sum[i];
+		mu_real_add(&d_position[i], (float)sum[i]);
 	for (size_t i = 0; i < n && token < e->prefix; i++)
-		e->d_class_token[column + i] += (float)sum[i];
+		mu_real_add(&e->d_class_token[column + i], (float)sum[i]);
 }
 
 MU_CPU_KERNEL(embed_tokens_backward)

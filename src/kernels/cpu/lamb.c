@@ -2,7 +2,7 @@
  * the root; the other place has 0. SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/real.h"
 
 #define BLOCK 16384
 
@@ -12,23 +12,34 @@ struct moments {
 	float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
 	float grow1, grow2; /* 1 / bias */
 	float inside, outside;
-	const float *gradient, *p;
+	const mu_real *gradient, *parameter;
+	const float *master; /* or NULL: then the parameter decays */
 	float *m, *v, *update;
 };
 
-MU_CPU_KERNEL(moment_blocks)
+/* of_master is a constant. */
+MU_CPU_INLINE void moment_range(struct moments s, size_t first, size_t last, const bool of_master)
 {
-	const struct moments s = *(const struct moments *)work;
-	const size_t last = end * BLOCK < s.n ? end * BLOCK : s.n;
 #pragma omp simd
-	for (size_t i = begin * BLOCK; i < last; i++) {
-		const float g = s.gradient[i] * s.gradient_scale;
+	for (size_t i = first; i < last; i++) {
+		const float g = mu_wide(s.gradient[i]) * s.gradient_scale;
 		const float m = s.beta1 * s.m[i] + s.rest1 * g;
 		const float v = s.beta2 * s.v[i] + s.rest2 * g * g;
 		s.m[i] = m;
 		s.v[i] = v;
-		s.update[i] = s.grow1 * m / (sqrtf(v * s.grow2 + s.inside) + s.outside) + s.decay * s.p[i];
+		const float p = of_master ? s.master[i] : mu_wide(s.parameter[i]);
+		s.update[i] = s.grow1 * m / (sqrtf(v * s.grow2 + s.inside) + s.outside) + s.decay * p;
 	}
+}
+
+MU_CPU_KERNEL(moment_blocks)
+{
+	const struct moments *s = work;
+	const size_t last = end * BLOCK < s->n ? end * BLOCK : s->n;
+	if (s->master)
+		moment_range(*s, begin * BLOCK, last, true);
+	else
+		moment_range(*s, begin * BLOCK, last, false);
 }
 
 mural_status mu_cpu_lamb(mu_ops_context *c, const mu_lamb *op, mural_error *err)
@@ -46,7 +57,8 @@ mural_status mu_cpu_lamb(mu_ops_context *c, const mu_lamb *op, mural_error *err)
 	                          .inside = op->eps_inside ? (float)op->eps : 0,
 	                          .outside = op->eps_inside ? 0 : (float)op->eps,
 	                          .gradient = op->gradient,
-	                          .p = op->master ? op->master : op->parameter,
+	                          .parameter = op->parameter,
+	                          .master = op->master,
 	                          .m = op->m,
 	                          .v = op->v,
 	                          .update = op->update};

@@ -13,17 +13,18 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/simd.h"
+#include "kernels/cpu/real.h"
 
 /* The typed view of one call. */
 struct norm {
 	size_t rows, width, per_image;
 	float eps;
-	const float *x, *r, *w, *b, *keep_B, *gain;
-	float *sum, *y, *mean, *rstd;
-	const float *d_y, *d_sum;
-	float *d_r, *d_x;
+	const mu_real *x, *r, *w, *b, *gain;
+	const float *keep_B;
+	mu_real *sum, *y;
+	float *mean, *rstd;
+	const mu_real *d_y, *d_sum;
+	mu_real *d_r, *d_x;
 	float *partial_w, *partial_b, *partial_gain; /* [chunks, width] each */
 };
 
@@ -63,45 +64,45 @@ MU_CPU_INLINE float keep_of(const struct norm *n, size_t row)
 MU_CPU_INLINE void add_row(const struct norm *n, size_t row)
 {
 	const size_t D = n->width, first = row * D;
-	const float *x = n->x + first, *r = n->r ? n->r + first : NULL, *gain = n->gain;
+	const mu_real *x = n->x + first, *r = n->r ? n->r + first : NULL, *gain = n->gain;
 	const float keep = keep_of(n, row);
-	float *sum = n->sum + first;
+	mu_real *sum = n->sum + first;
 	if (r && gain) {
 #pragma omp simd
 		for (size_t i = 0; i < D; i++)
-			sum[i] = x[i] * keep * gain[i] + r[i];
+			sum[i] = mu_narrow(mu_wide(x[i]) * keep * mu_wide(gain[i]) + mu_wide(r[i]));
 	} else if (r) {
 #pragma omp simd
 		for (size_t i = 0; i < D; i++)
-			sum[i] = x[i] * keep + r[i];
+			sum[i] = mu_narrow(mu_wide(x[i]) * keep + mu_wide(r[i]));
 	} else if (gain) {
 #pragma omp simd
 		for (size_t i = 0; i < D; i++)
-			sum[i] = x[i] * keep * gain[i];
+			sum[i] = mu_narrow(mu_wide(x[i]) * keep * mu_wide(gain[i]));
 	} else {
 #pragma omp simd
 		for (size_t i = 0; i < D; i++)
-			sum[i] = x[i] * keep;
+			sum[i] = mu_narrow(mu_wide(x[i]) * keep);
 	}
 }
 
 MU_CPU_INLINE void norm_row(const struct norm *n, size_t row)
 {
 	const size_t D = n->width, first = row * D;
-	const float *s = (n->sum ? n->sum : n->x) + first, *w = n->w, *b = n->b;
-	float *y = n->y + first;
+	const mu_real *s = (n->sum ? n->sum : n->x) + first, *w = n->w, *b = n->b;
+	mu_real *y = n->y + first;
 	mu_simd sum = {0}, squares = {0};
 	for (size_t i = 0; i < D; i += MU_LANES)
-		sum += mu_simd_load_up_to(s + i, D - i);
+		sum += mu_real_load_up_to(s + i, D - i);
 	const float mean = mu_simd_sum(sum) / (float)D;
 	for (size_t i = 0; i < D; i += MU_LANES) {
-		const mu_simd distance = mu_simd_load_filled(s + i, D - i, mean) - mean;
+		const mu_simd distance = mu_real_load_filled(s + i, D - i, mean) - mean;
 		squares += distance * distance;
 	}
 	const float rstd = 1 / sqrtf(mu_simd_sum(squares) / (float)D + n->eps);
 #pragma omp simd
 	for (size_t i = 0; i < D; i++)
-		y[i] = (s[i] - mean) * rstd * w[i] + b[i];
+		y[i] = mu_narrow((mu_wide(s[i]) - mean) * rstd * mu_wide(w[i]) + mu_wide(b[i]));
 	n->mean[row] = mean;
 	n->rstd[row] = rstd;
 }
@@ -129,16 +130,16 @@ mural_status mu_cpu_layernorm_forward(mu_ops_context *c, const mu_layernorm *op,
 MU_CPU_INLINE void norm_row_backward(const struct norm *n, size_t row, float *sum_w, float *sum_b)
 {
 	const size_t D = n->width, first = row * D;
-	const float *s = (n->sum ? n->sum : n->x) + first, *w = n->w, *d_y = n->d_y + first;
-	const float *d_sum = n->d_sum ? n->d_sum + first : NULL;
+	const mu_real *s = (n->sum ? n->sum : n->x) + first, *w = n->w, *d_y = n->d_y + first;
+	const mu_real *d_sum = n->d_sum ? n->d_sum + first : NULL;
 	const float mean = n->mean[row], rstd = n->rstd[row];
-	float *d_r = n->d_r + first;
+	mu_real *d_r = n->d_r + first;
 	mu_simd sum_g = {0}, sum_gh = {0};
 	for (size_t i = 0; i < D; i += MU_LANES) {
 		const size_t left = D - i;
-		const mu_simd h = (mu_simd_load_filled(s + i, left, mean) - mean) * rstd;
-		const mu_simd d = mu_simd_load_up_to(d_y + i, left);
-		const mu_simd g = d * mu_simd_load_up_to(w + i, left);
+		const mu_simd h = (mu_real_load_filled(s + i, left, mean) - mean) * rstd;
+		const mu_simd d = mu_real_load_up_to(d_y + i, left);
+		const mu_simd g = d * mu_real_load_up_to(w + i, left);
 		sum_g += g;
 		sum_gh += g * h;
 		mu_simd_store_up_to(sum_w + i, left, mu_simd_load_up_to(sum_w + i, left) + d * h);
@@ -148,14 +149,16 @@ MU_CPU_INLINE void norm_row_backward(const struct norm *n, size_t row, float *su
 	if (d_sum) {
 #pragma omp simd
 		for (size_t i = 0; i < D; i++) {
-			const float h = (s[i] - mean) * rstd;
-			d_r[i] = d_sum[i] + rstd * (d_y[i] * w[i] - mean_g - h * mean_gh);
+			const float h = (mu_wide(s[i]) - mean) * rstd;
+			const float g = mu_wide(d_y[i]) * mu_wide(w[i]);
+			d_r[i] = mu_narrow(mu_wide(d_sum[i]) + rstd * (g - mean_g - h * mean_gh));
 		}
 	} else {
 #pragma omp simd
 		for (size_t i = 0; i < D; i++) {
-			const float h = (s[i] - mean) * rstd;
-			d_r[i] = rstd * (d_y[i] * w[i] - mean_g - h * mean_gh);
+			const float h = (mu_wide(s[i]) - mean) * rstd;
+			const float g = mu_wide(d_y[i]) * mu_wide(w[i]);
+			d_r[i] = mu_narrow(rstd * (g - mean_g - h * mean_gh));
 		}
 	}
 }
@@ -163,8 +166,8 @@ MU_CPU_INLINE void norm_row_backward(const struct norm *n, size_t row, float *su
 /* Without a norm the gradient passes through. */
 MU_CPU_INLINE void pass_row_backward(const struct norm *n, size_t row)
 {
-	const size_t D = n->width, bytes = D * sizeof(float);
-	float *d_r = n->d_r + row * D;
+	const size_t D = n->width, bytes = D * sizeof(mu_real);
+	mu_real *d_r = n->d_r + row * D;
 	if (!n->d_sum)
 		memset(d_r, 0, bytes);
 	else if (n->d_sum != n->d_r)
@@ -175,19 +178,20 @@ MU_CPU_INLINE void pass_row_backward(const struct norm *n, size_t row)
 MU_CPU_INLINE void branch_row_backward(const struct norm *n, size_t row, float *sum_gain)
 {
 	const size_t D = n->width, first = row * D;
-	const float *d_r = n->d_r + first, *x = n->x + first, *gain = n->gain;
+	const mu_real *d_r = n->d_r + first, *x = n->x + first, *gain = n->gain;
 	const float keep = keep_of(n, row);
-	float *d_x = n->d_x + first;
+	mu_real *d_x = n->d_x + first;
 	if (gain) {
 #pragma omp simd
 		for (size_t i = 0; i < D; i++) {
-			d_x[i] = d_r[i] * keep * gain[i];
-			sum_gain[i] += d_r[i] * x[i] * keep;
+			const float d = mu_wide(d_r[i]) * keep;
+			d_x[i] = mu_narrow(d * mu_wide(gain[i]));
+			sum_gain[i] += mu_wide(d_r[i]) * mu_wide(x[i]) * keep;
 		}
 	} else {
 #pragma omp simd
 		for (size_t i = 0; i < D; i++)
-			d_x[i] = d_r[i] * keep;
+			d_x[i] = mu_narrow(mu_wide(d_r[i]) * keep);
 	}
 }
 

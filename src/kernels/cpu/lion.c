@@ -1,5 +1,5 @@
 /* Lion in one pass: 12 bytes read and 8 written per parameter, bound by memory bandwidth. SPDX-License-Identifier: MIT */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/real.h"
 
 #define BLOCK 16384
 
@@ -7,7 +7,8 @@ struct step {
 	size_t n;
 	float gradient_scale, shrink, rate; /* shrink = lr * decay, what p loses */
 	float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
-	const float *gradient;
+	const mu_real *gradient;
+	mu_real *parameter; /* follows p */
 	float *p, *m;
 };
 
@@ -17,11 +18,12 @@ MU_CPU_KERNEL(step_blocks)
 	const size_t last = end * BLOCK < s.n ? end * BLOCK : s.n;
 #pragma omp simd
 	for (size_t i = begin * BLOCK; i < last; i++) {
-		const float g = s.gradient[i] * s.gradient_scale;
+		const float g = mu_wide(s.gradient[i]) * s.gradient_scale;
 		const float way = s.beta1 * s.m[i] + s.rest1 * g;
 		const float sign = way > 0 ? 1 : way < 0 ? -1 : way;
 		s.m[i] = s.beta2 * s.m[i] + s.rest2 * g;
 		s.p[i] -= s.shrink * s.p[i] + s.rate * sign;
+		mu_real_follow(&s.parameter[i], s.p[i]);
 	}
 }
 
@@ -37,6 +39,7 @@ mural_status mu_cpu_lion(mu_ops_context *c, const mu_lion *op, mural_error *err)
 	                       .beta2 = (float)op->beta2,
 	                       .rest2 = (float)(1 - op->beta2),
 	                       .gradient = op->gradient,
+	                       .parameter = op->parameter,
 	                       .p = op->master ? op->master : op->parameter,
 	                       .m = op->m};
 	mu_cpu_run(c, step_blocks, &s, (op->n + BLOCK - 1) / BLOCK);

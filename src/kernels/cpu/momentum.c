@@ -1,5 +1,5 @@
 /* Momentum as a moving average, in one pass: 8 bytes read and 8 written per parameter. SPDX-License-Identifier: MIT */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/real.h"
 
 #define BLOCK 16384
 
@@ -7,7 +7,7 @@ struct average {
 	size_t n;
 	float gradient_scale, momentum, rest; /* rest = 1 - momentum */
 	float own, along; /* of gradient and average in the update */
-	const float *gradient;
+	const mu_real *gradient;
 	float *m, *update;
 };
 
@@ -17,7 +17,7 @@ MU_CPU_KERNEL(average_blocks)
 	const size_t last = end * BLOCK < s.n ? end * BLOCK : s.n;
 #pragma omp simd
 	for (size_t i = begin * BLOCK; i < last; i++) {
-		const float g = s.gradient[i] * s.gradient_scale;
+		const float g = mu_wide(s.gradient[i]) * s.gradient_scale;
 		const float m = s.momentum * s.m[i] + s.rest * g;
 		s.m[i] = m;
 		s.update[i] = s.own * g + s.along * m;

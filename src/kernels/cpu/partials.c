@@ -1,11 +1,11 @@
 /* Adding the partial sums of chunks, a block of columns at a time, whose doubles stay in registers.
  * SPDX-License-Identifier: MIT */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/real.h"
 
 #define COLUMNS 64
 
 struct partials {
-	float *to;
+	mu_real *to;
 	const float *partial;
 	size_t chunks, width;
 };
@@ -25,11 +25,11 @@ MU_CPU_KERNEL(add_columns)
 		}
 #pragma omp simd
 		for (size_t j = 0; j < columns; j++)
-			p->to[first + j] += (float)sum[j];
+			mu_real_add(&p->to[first + j], (float)sum[j]);
 	}
 }
 
-void mu_cpu_add_partials(const mu_ops_context *c, float *to, const float *partial, size_t chunks, size_t width)
+void mu_cpu_add_partials(const mu_ops_context *c, void *to, const float *partial, size_t chunks, size_t width)
 {
 	const struct partials p = {to, partial, chunks, width};
 	mu_cpu_run(c, add_columns, &p, (width + COLUMNS - 1) / COLUMNS);

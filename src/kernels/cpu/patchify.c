@@ -4,17 +4,17 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/real.h"
 
 struct cutter {
 	const mu_patchify *op;
 	size_t rows, columns; /* patches */
-	float value[MU_MAX_CHANNELS][256];
+	mu_real value[MU_MAX_CHANNELS][256];
 };
 
 /* One line of a patch: output pixels [x, x + patch) of output line y. */
-MU_CPU_INLINE void cut_line(const mu_patchify *op, mu_image_cut cut, const float *value, const uint8_t *plane, size_t y,
-                            size_t x, float *to)
+MU_CPU_INLINE void cut_line(const mu_patchify *op, mu_image_cut cut, const mu_real *value, const uint8_t *plane,
+                            size_t y, size_t x, mu_real *to)
 {
 	const size_t P = op->patch;
 	const ptrdiff_t width = (ptrdiff_t)op->width;
@@ -42,7 +42,7 @@ MU_CPU_KERNEL(cut_rows)
 	const size_t P = op->patch, elements = k->columns * op->channels * P * P;
 	for (size_t part = begin; part < end; part++) {
 		const size_t b = part / k->rows, first_y = part % k->rows * P;
-		float *to = (float *)op->patches + part * elements;
+		mu_real *to = (mu_real *)op->patches + part * elements;
 		if (b >= op->count) {
 			memset(to, 0, elements * sizeof *to);
 			continue;
@@ -64,8 +64,8 @@ mural_status mu_cpu_patchify(mu_ops_context *c, const mu_patchify *op, mural_err
 	struct cutter k = {.op = op, .rows = op->height / op->patch, .columns = op->width / op->patch};
 	for (size_t channel = 0; channel < op->channels; channel++)
 		for (int pixel = 0; pixel < 256; pixel++)
-			k.value[channel][pixel] =
-			        (float)((pixel / 255.0 - (double)op->mean[channel]) / (double)op->std[channel]);
+			k.value[channel][pixel] = mu_narrow(
+			        (float)((pixel / 255.0 - (double)op->mean[channel]) / (double)op->std[channel]));
 	mu_cpu_run(c, cut_rows, &k, op->images * k.rows);
 	return MURAL_OK;
 }

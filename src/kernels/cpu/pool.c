@@ -2,14 +2,14 @@
  * that stays in registers. Bound by reading x once. SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/real.h"
 
 #define COLUMNS 64
 
 struct pool {
 	size_t tokens, width, first, last;
-	const float *x, *d_y;
-	float *y, *d_x;
+	const mu_real *x, *d_y;
+	mu_real *y, *d_x;
 };
 
 static struct pool view(const mu_pool *op)
@@ -27,14 +27,14 @@ MU_CPU_KERNEL(mean_images)
 			const size_t n = D - column < COLUMNS ? D - column : COLUMNS;
 			double sum[COLUMNS] = {0};
 			for (size_t token = p->first; token < p->last; token++) {
-				const float *x = p->x + (b * p->tokens + token) * D + column;
+				const mu_real *x = p->x + (b * p->tokens + token) * D + column;
 #pragma omp simd
 				for (size_t i = 0; i < n; i++)
-					sum[i] += x[i];
+					sum[i] += mu_wide(x[i]);
 			}
 #pragma omp simd
 			for (size_t i = 0; i < n; i++)
-				p->y[b * D + column + i] = (float)(sum[i] * share);
+				p->y[b * D + column + i] = mu_narrow((float)(sum[i] * share));
 		}
 }
 
@@ -44,13 +44,13 @@ MU_CPU_KERNEL(spread_images)
 	const size_t D = p->width;
 	const float share = (float)(1 / (double)(p->last - p->first));
 	for (size_t b = begin; b < end; b++) {
-		const float *d_y = p->d_y + b * D;
-		memset(p->d_x + b * p->tokens * D, 0, p->tokens * D * sizeof(float));
+		const mu_real *d_y = p->d_y + b * D;
+		memset(p->d_x + b * p->tokens * D, 0, p->tokens * D * sizeof(mu_real));
 		for (size_t token = p->first; token < p->last; token++) {
-			float *d_x = p->d_x + (b * p->tokens + token) * D;
+			mu_real *d_x = p->d_x + (b * p->tokens + token) * D;
 #pragma omp simd
 			for (size_t i = 0; i < D; i++)
-				d_x[i] = d_y[i] * share;
+				d_x[i] = mu_narrow(mu_wide(d_y[i]) * share);
 		}
 	}
 }

@@ -1,7 +1,7 @@
 /* Stochastic gradient descent in one pass: 8 to 12 bytes read and 4 to 8 written per parameter, bound by memory
  * bandwidth. Momentum and Nesterov are one kernel: the step is `own` gradients and `along` momenta.
  * SPDX-License-Identifier: MIT */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/real.h"
 
 #define BLOCK 16384
 
@@ -9,7 +9,8 @@ struct step {
 	size_t n;
 	float gradient_scale, decay, rate;
 	float momentum, rest, own, along; /* rest: share of the gradient that enters m */
-	const float *gradient;
+	const mu_real *gradient;
+	mu_real *parameter; /* follows p */
 	float *p, *m;
 };
 
@@ -18,8 +19,10 @@ MU_CPU_KERNEL(plain_blocks)
 	const struct step s = *(const struct step *)work;
 	const size_t last = end * BLOCK < s.n ? end * BLOCK : s.n;
 #pragma omp simd
-	for (size_t i = begin * BLOCK; i < last; i++)
-		s.p[i] -= s.rate * (s.gradient[i] * s.gradient_scale + s.decay * s.p[i]);
+	for (size_t i = begin * BLOCK; i < last; i++) {
+		s.p[i] -= s.rate * (mu_wide(s.gradient[i]) * s.gradient_scale + s.decay * s.p[i]);
+		mu_real_follow(&s.parameter[i], s.p[i]);
+	}
 }
 
 MU_CPU_KERNEL(momentum_blocks)
@@ -28,10 +31,11 @@ MU_CPU_KERNEL(momentum_blocks)
 	const size_t last = end * BLOCK < s.n ? end * BLOCK : s.n;
 #pragma omp simd
 	for (size_t i = begin * BLOCK; i < last; i++) {
-		const float g = s.gradient[i] * s.gradient_scale + s.decay * s.p[i];
+		const float g = mu_wide(s.gradient[i]) * s.gradient_scale + s.decay * s.p[i];
 		const float m = s.momentum * s.m[i] + s.rest * g;
 		s.m[i] = m;
 		s.p[i] -= s.rate * (s.own * g + s.along * m);
+		mu_real_follow(&s.parameter[i], s.p[i]);
 	}
 }
 
@@ -47,6 +51,7 @@ mural_status mu_cpu_sgd(mu_ops_context *c, const mu_sgd *op, mural_error *err)
 	                       .own = op->nesterov ? 1 : 0,
 	                       .along = op->nesterov ? (float)op->momentum : 1,
 	                       .gradient = op->gradient,
+	                       .parameter = op->parameter,
 	                       .p = op->master ? op->master : op->parameter,
 	                       .m = op->m};
 	mu_cpu_run(c, op->momentum == 0 ? plain_blocks : momentum_blocks, &s, (op->n + BLOCK - 1) / BLOCK);

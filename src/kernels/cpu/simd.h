@@ -48,20 +48,15 @@ MU_CPU_INLINE void mu_simd_store(float *p, mu_simd x)
 	*(mu_simd_memory *)p = x;
 }
 
-/* The first n floats, `fill` behind them. For the ends of rows: n >= MU_LANES takes the short way. */
-MU_CPU_INLINE mu_simd mu_simd_load_filled(const float *p, size_t n, float fill)
+/* The first n floats, zeros behind them. For the ends of rows: n >= MU_LANES takes the short way. */
+MU_CPU_INLINE mu_simd mu_simd_load_up_to(const float *p, size_t n)
 {
 	if (n >= MU_LANES)
 		return mu_simd_load(p);
 	float edge[MU_LANES];
 	for (size_t i = 0; i < MU_LANES; i++)
-		edge[i] = i < n ? p[i] : fill;
+		edge[i] = i < n ? p[i] : 0;
 	return mu_simd_load(edge);
-}
-
-MU_CPU_INLINE mu_simd mu_simd_load_up_to(const float *p, size_t n)
-{
-	return mu_simd_load_filled(p, n, 0);
 }
 
 MU_CPU_INLINE void mu_simd_store_up_to(float *p, size_t n, mu_simd x)
@@ -129,21 +124,6 @@ MU_CPU_INLINE mu_simd mu_simd_at_least(mu_simd x, mu_simd limit)
 MU_CPU_INLINE mu_simd mu_simd_larger(mu_simd a, mu_simd b)
 {
 	return mu_simd_select((mu_simd_bits)(b > a), b, a);
-}
-
-/* The largest of n floats as comparisons find it, -inf if there is none: a NaN never wins. */
-MU_CPU_INLINE float mu_simd_largest(const float *p, size_t n)
-{
-	mu_simd most = mu_simd_all(-__builtin_inff());
-	size_t i = 0;
-	for (; i + MU_LANES <= n; i += MU_LANES)
-		most = mu_simd_larger(most, mu_simd_load(p + i));
-	for (int lanes = MU_LANES; lanes > 1; lanes /= 2)
-		most = mu_simd_larger(mu_simd_zip_low(most, most), mu_simd_zip_high(most, most));
-	float largest = most[0];
-	for (; i < n; i++)
-		largest = p[i] > largest ? p[i] : largest;
-	return largest;
 }
 
 /* exp(x) for x in [-87.3, 88.3], within 1.2 units in the last place.

@@ -1,13 +1,13 @@
 /* Sum of squares: blocks are summed in double, eight lanes wide, and the blocks' sums added in their order, so the
  * result does not depend on threads. 4 bytes per element, bound by memory bandwidth. SPDX-License-Identifier: MIT */
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/real.h"
 
 #define BLOCK 16384
 #define LANES 32 /* sums side by side: four vectors of eight hide the latency of the additions */
 
 struct squares {
 	size_t n;
-	const float *x;
+	const mu_real *x;
 	double *sum; /* [blocks] */
 };
 
@@ -25,9 +25,9 @@ MU_CPU_KERNEL(square_blocks)
 		size_t i = first;
 		for (; i + LANES <= last; i += LANES)
 			for (size_t j = 0; j < LANES; j++)
-				lane[j] += (double)s->x[i + j] * (double)s->x[i + j];
+				lane[j] += (double)mu_wide(s->x[i + j]) * (double)mu_wide(s->x[i + j]);
 		for (; i < last; i++)
-			lane[0] += (double)s->x[i] * (double)s->x[i];
+			lane[0] += (double)mu_wide(s->x[i]) * (double)mu_wide(s->x[i]);
 		double sum = 0;
 		for (size_t j = 0; j < LANES; j++)
 			sum += lane[j];

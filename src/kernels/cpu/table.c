@@ -1,19 +1,20 @@
-/* The CPU operations as a table on the host device: opens a context and sends each row to the context's processor
- * level. MU_CPU_X86 says that the build made all three levels; elsewhere the baseline serves, in the compiler's own
- * vectors.
+/* The CPU operations as a table on the host device: opens a context and sends each row to the variant for the context's
+ * processor level and the call's type. MU_CPU_X86 says that the build made all three levels; elsewhere the baseline
+ * serves, in the compiler's own vectors.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
 #include "base/version.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/dnnl.h"
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
 #ifdef MU_CPU_X86
-static const mu_ops *const levels[MU_CPU_LEVELS] = {&mu_cpu_rows_base, &mu_cpu_rows_avx2, &mu_cpu_rows_avx512};
+static const mu_ops *const variants[MU_CPU_LEVELS][2] = {{&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16},
+                                                         {&mu_cpu_rows_avx2_f32, &mu_cpu_rows_avx2_bf16},
+                                                         {&mu_cpu_rows_avx512_f32, &mu_cpu_rows_avx512_bf16}};
 
 static mu_cpu_level best_level(void)
 {
@@ -25,7 +26,9 @@ static mu_cpu_level best_level(void)
 	return avx512 ? MU_CPU_AVX512 : MU_CPU_AVX2;
 }
 #else
-static const mu_ops *const levels[MU_CPU_LEVELS] = {&mu_cpu_rows_base, &mu_cpu_rows_base, &mu_cpu_rows_base};
+static const mu_ops *const variants[MU_CPU_LEVELS][2] = {{&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16},
+                                                         {&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16},
+                                                         {&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16}};
 
 static mu_cpu_level best_level(void)
 {
@@ -59,6 +62,7 @@ static mural_status cpu_open(mu_queue *queue, int threads, mu_ops_context **cont
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the CPU operations");
 	c->threads = threads ? threads : default_threads();
 	c->level = mu_cpu_detect(MU_CPU_AVX512);
+	c->bf16_products = mu_dnnl_bf16_products() == MU_DNNL_BF16_FAST;
 	const mural_status status = mu_dnnl_create(&c->dnnl, c->threads, err);
 	if (status != MURAL_OK) {
 		free(c);
@@ -79,19 +83,24 @@ static void cpu_close(mu_ops_context *context)
 static bool cpu_supports(mu_ops_context *context, mu_dtype type)
 {
 	(void)context;
-	return type == MU_F32;
+	return type == MU_F32 || type == MU_BF16;
 }
 
-/* Each row at the level of its context. */
+static const mu_ops *rows_of(const mu_ops_context *c, mu_dtype type)
+{
+	return variants[c->level][type == MU_BF16];
+}
+
+/* Each row at the level of its context, for the type of the call. */
 #define ROW(row, op)                                                                      \
 	static mural_status row(mu_ops_context *c, const mu_##op *call, mural_error *err) \
 	{                                                                                 \
-		return levels[c->level]->row(c, call, err);                               \
+		return rows_of(c, call->type)->row(c, call, err);                         \
 	}
 #define WORKSPACE(op)                                                        \
 	static size_t op##_workspace(mu_ops_context *c, const mu_##op *call) \
 	{                                                                    \
-		return levels[c->level]->op##_workspace(c, call);            \
+		return rows_of(c, call->type)->op##_workspace(c, call);      \
 	}
 ROW(patchify, patchify)
 ROW(embed_forward, embed)
@@ -114,13 +123,27 @@ ROW(cross_entropy, cross_entropy)
 ROW(adamw, adamw)
 ROW(sum_squares, sum_squares)
 WORKSPACE(sum_squares)
-ROW(cast, cast)
+
+/* Work on fp32 arrays whatever the type of the parameters, or on pairs of types. */
+static mural_status cast(mu_ops_context *c, const mu_cast *call, mural_error *err)
+{
+	return rows_of(c, MU_F32)->cast(c, call, err);
+}
+
+static mural_status newton_schulz(mu_ops_context *c, const mu_newton_schulz *call, mural_error *err)
+{
+	return rows_of(c, MU_F32)->newton_schulz(c, call, err);
+}
+
+static size_t newton_schulz_workspace(mu_ops_context *c, const mu_newton_schulz *call)
+{
+	return rows_of(c, MU_F32)->newton_schulz_workspace(c, call);
+}
+
 ROW(sgd, sgd)
 ROW(lion, lion)
 ROW(lamb, lamb)
 ROW(momentum, momentum)
-ROW(newton_schulz, newton_schulz)
-WORKSPACE(newton_schulz)
 ROW(tensor_norms, tensor_norms)
 WORKSPACE(tensor_norms)
 ROW(apply_update, apply_update)
