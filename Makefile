@@ -3,11 +3,12 @@ BOOTSTRAP ?= scripts/bootstrap -y
 PREFIX ?= /usr/local
 BUILD = build/release
 
-.PHONY: help demo program build check bench format lint install clean
+.PHONY: help demo program build check fault-campaign bench format lint install clean
 
 help:
 	@echo 'make demo     install what is missing, build, train a Vision Transformer on Fashion-MNIST with two workers'
 	@echo 'make check    install what is missing, build, run every test'
+	@echo 'make fault-campaign   a hundred kills at random moments, and the same bits in the end (SEED=1 KILLS=100)'
 	@echo 'make bench    measure speed, side by side with PyTorch where that is installed'
 	@echo 'make build    only build, into $(BUILD); make program leaves tests and benchmarks out'
 	@echo 'make lint     layout, warnings of gcc and clang, static analysis'
@@ -35,6 +36,13 @@ check:
 	@$(BOOTSTRAP) build demo
 	@$(MAKE) --no-print-directory build
 	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error
+
+SEED ?= 1
+KILLS ?= 100
+fault-campaign: build
+	@for ranks in 1 2; do \
+		scripts/fault-campaign --program $(BUILD)/bin/mural --seed $(SEED) --kills $(KILLS) --ranks $$ranks || exit 1; \
+	done
 
 bench:
 	@$(BOOTSTRAP) build demo

@@ -107,6 +107,7 @@ typedef struct mural_run_config {
 	char run_dir[1024]; /* where the run's folder is written; "" = runs/<time> */
 	uint32_t epochs; /* default 1 */
 	uint64_t max_steps; /* 0 = no limit */
+	double max_hours; /* stops with a checkpoint after so many hours; 0 = no limit */
 	uint32_t eval_every; /* epochs between evaluations on the test set; 0 = only at the end; default 1 */
 	uint32_t seed;
 	uint64_t steps_per_print; /* 0 = never, DeepSpeed's default with a file */
@@ -120,6 +121,13 @@ typedef struct mural_run_config {
 	char init_weights[1024]; /* safetensors to start from; "" = none */
 } mural_run_config;
 
+/* A run also writes a checkpoint when it stops on request and after its last step, unless both intervals are 0. */
+typedef struct mural_checkpoint_config {
+	uint64_t every_steps; /* steps between checkpoints; 0 (default) = not by steps */
+	uint32_t every_epochs; /* epochs between checkpoints; default 1; 0 = not by epochs */
+	uint32_t keep; /* complete sets that stay; default 2 */
+} mural_checkpoint_config;
+
 typedef struct mural_config {
 	mural_model_config model;
 	mural_data_config data;
@@ -127,6 +135,7 @@ typedef struct mural_config {
 	mural_optimizer_config optimizer;
 	mural_schedule_config schedule;
 	mural_engine_config engine;
+	mural_checkpoint_config checkpoint;
 	mural_run_config run;
 	int ranks;
 } mural_config;

@@ -47,6 +47,7 @@ typedef struct mural_memory_plan {
 typedef struct mural_step_facts {
 	bool finished; /* no step was left; nothing else is filled */
 	bool epoch_ends; /* this was the last step of its epoch */
+	bool stop_asked; /* some rank had called mural_engine_ask_stop before this step; the same on all ranks */
 	uint32_t epoch; /* from 0 */
 	uint64_t step; /* optimizer steps so far, this one included */
 	uint64_t images;
@@ -81,11 +82,16 @@ MURAL_API mural_status mural_engine_train_begin(mural_engine *engine, mural_erro
 /* Steps per epoch and in the whole run, known after train_begin. */
 MURAL_API uint64_t mural_engine_steps_per_epoch(const mural_engine *engine);
 MURAL_API uint64_t mural_engine_total_steps(const mural_engine *engine);
+/* Optimizer steps so far, those before a checkpoint included (mural/checkpoint.h). */
+MURAL_API uint64_t mural_engine_steps_done(const mural_engine *engine);
 /* All ranks. After a failed step the engine can only be freed. */
 MURAL_API mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mural_error *err);
 /* This rank has failed outside the engine (a full disk, say) with `status`: the next mural_engine_step, which every rank
  * still has to make, fails on all ranks. Pass it the mural_error that holds the words. MURAL_OK does nothing. */
 MURAL_API void mural_engine_leave(mural_engine *engine, mural_status status);
+/* This rank was asked to stop (a signal, the time is up). The wish travels with the next step, whose facts tell all ranks of
+ * it: so they can leave together after the same step. */
+MURAL_API void mural_engine_ask_stop(mural_engine *engine);
 /* All ranks. */
 MURAL_API mural_status mural_engine_evaluate(mural_engine *engine, const mural_data *data, mural_evaluation *facts,
                                              mural_error *err);

@@ -1,7 +1,7 @@
 /* A whole training run, and a whole evaluation: what `mural train` and `mural eval` do.
  *
- * A run writes one folder: config.json (resolved, readable by --config again), steps.csv, metrics.csv, weights.safetensors and
- * result.json. Only rank 0 writes. Files appear under their final names only when complete.
+ * A run writes one folder: config.json (resolved, readable by --config again), steps.csv, metrics.csv, checkpoints/
+ * (mural/checkpoint.h), weights.safetensors and result.json. Only rank 0 writes. Files appear under their final names only when complete.
  * SPDX-License-Identifier: MIT */
 #ifndef MURAL_RUN_H
 #define MURAL_RUN_H
@@ -16,6 +16,14 @@ typedef struct mural_run_options {
 	FILE *progress; /* rank 0 writes here; NULL = silence; borrowed */
 	const char *result_path; /* a copy of result.json, or NULL */
 	bool overwrite; /* a folder that holds an earlier run may be reused: its files are replaced */
+	FILE *warnings; /* rank 0 tells here of checkpoints that it refuses; NULL = silence; borrowed */
+	/* A checkpoint to go on from: "auto" for the newest whole one of config->run.run_dir, or the path of a run or of a set; NULL
+	 * begins anew. Finding none is MURAL_USAGE, unless resume_if_any, which then begins (and alone means "auto"). */
+	const char *resume;
+	bool resume_if_any;
+	/* Asked before each step on every rank, may be NULL. When it says yes on any rank, the run finishes the step on all, writes
+	 * a checkpoint and returns MURAL_STOPPED. */
+	bool (*stop_asked)(void);
 } mural_run_options;
 
 typedef struct mural_train_result {
@@ -30,7 +38,9 @@ typedef struct mural_train_result {
 	uint64_t peak_memory_bytes; /* of the process, largest of all ranks */
 } mural_train_result;
 
-/* All ranks. result is filled on every rank. Ends with weights.safetensors and result.json written, or fails. */
+/* All ranks. result is filled on every rank. Ends with weights.safetensors and result.json written, or fails. MURAL_STOPPED, the
+ * same on all ranks, is no failure: a checkpoint of the last step was written, because stop_asked said so or
+ * config->run.max_hours were over. */
 MURAL_API mural_status mural_train_run(const mural_config *config, const mural_config_report *report, mural_comm *comm,
                                        const mural_run_options *options, mural_train_result *result, mural_error *err);
 

@@ -41,7 +41,7 @@ static void print_lines(FILE *out, const char *text)
 
 void mural_error_print(const mural_error *err, FILE *out)
 {
-	if (err->has_rank)
+	if (err->has_rank && err->status != MURAL_STOPPED) /* all ranks stop together */
 		fprintf(out, "mural: rank %d: %s\n", err->rank, err->message);
 	else
 		fprintf(out, "mural: %s\n", err->message);

@@ -1,4 +1,7 @@
 /* mural train. SPDX-License-Identifier: MIT */
+#include <signal.h>
+
+#include "mural/comm.h"
 #include "mural/run.h"
 #include "session.h"
 
@@ -23,16 +26,53 @@ static void print_summary(const mural_train_result *result)
 	       result->ranks == 1 ? "" : "s", result->seconds, result->run_dir);
 }
 
+static volatile sig_atomic_t stop;
+
+static void ask_stop(int number)
+{
+	(void)number;
+	stop = 1;
+}
+
+static bool stop_is_asked(void)
+{
+	return stop;
+}
+
+/* What is ignored stays so: a shell does that for jobs in the background. */
+static void listen(int number, int flags)
+{
+	struct sigaction action = {.sa_handler = ask_stop, .sa_flags = SA_RESTART | flags}, before;
+	sigemptyset(&action.sa_mask);
+	if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		sigaction(number, &action, NULL);
+}
+
+/* Alone, nobody turns Ctrl-C into SIGUSR1, so we do; a second one has its usual effect. */
+static void listen_alone(void)
+{
+	if (mural_comm_launcher(NULL, NULL) != 1)
+		return;
+	listen(SIGINT, (int)SA_RESETHAND);
+	listen(SIGTERM, (int)SA_RESETHAND);
+}
+
 int command_train(int argc, char **argv)
 {
 	session s;
 	int code;
+	listen(SIGUSR1, 0); /* a checkpoint and the end; before the ranks find each other, which takes a while */
 	if (!session_begin(&s, argc, argv, false, help, &code))
 		return code;
+	listen_alone();
 	const mural_run_options options = {
 	        .progress = s.arguments.quiet ? NULL : stderr,
 	        .result_path = s.arguments.result,
 	        .overwrite = s.arguments.overwrite,
+	        .warnings = stderr,
+	        .resume = s.arguments.resume,
+	        .resume_if_any = s.arguments.resume_if_any,
+	        .stop_asked = stop_is_asked,
 	};
 	mural_train_result result;
 	mural_status status = mural_train_run(&s.config, s.report, s.comm, &options, &result, &s.err);

@@ -24,7 +24,8 @@ typedef struct run_arguments {
 	const char *result; /* --result */
 	const char *weights; /* --weights, eval only */
 	const char *split; /* --split, eval only */
-	bool show_config, overwrite, quiet, help, help_config;
+	const char *resume; /* --resume, train only */
+	bool show_config, overwrite, resume_if_any, quiet, help, help_config;
 	int argc; /* what is left: configuration */
 	const char **argv; /* the caller frees this array */
 } run_arguments;

@@ -2,7 +2,9 @@
  *
  * Nobody outlives it. It is the "subreaper" of all that mpirun starts, so ranks that mpirun leaves behind become its children
  * and are killed; if it is killed itself, mpirun gets SIGTERM. mpirun has a process group of its own: Ctrl-C reaches the
- * parent alone, which passes it on once and loses patience after GRACE seconds.
+ * parent alone. Ranks that can finish get SIGUSR1 for the first one, which mpirun passes on (SIGTERM would make it kill them),
+ * and as much time as they need. The second one, or the first where ranks cannot finish, ends them: SIGTERM for mpirun, and
+ * after GRACE seconds no patience.
  * SPDX-License-Identifier: MIT */
 #include "launch.h"
 
@@ -28,6 +30,7 @@ enum { EXTRA = 24 }; /* most words before the program's own */
 
 typedef struct launch {
 	int ranks;
+	bool finishes; /* the ranks, on SIGUSR1 */
 	char version[512]; /* what `mpirun --version` prints first; "" if there is none */
 	bool open_mpi;
 	char folder[256]; /* for messages */
@@ -42,6 +45,7 @@ typedef struct launch {
 	int signals; /* signalfd */
 	sigset_t before; /* signal mask */
 	int stopped_by; /* signal that we were sent, or 0 */
+	bool asked; /* the ranks have been asked to finish because of it */
 	double deadline; /* seconds by the clock; 0 = none */
 	launch_filter filter;
 } launch;
@@ -217,6 +221,8 @@ static mural_status start(launch *l, mural_error *err)
 	/* SIGPIPE: nobody reads our words any more (`| head`). */
 	for (size_t i = 0; i < 6; i++)
 		sigaddset(&wanted, (const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD}[i]);
+	if (l->finishes)
+		sigaddset(&wanted, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &wanted, &l->before);
 	l->signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->signals < 0 || pipe2(ends, O_CLOEXEC))
@@ -237,17 +243,37 @@ static mural_status start(launch *l, mural_error *err)
 	return l->mpirun < 0 ? refuse(err, MURAL_FAILED, "no process can be started (fork failed)") : MURAL_OK;
 }
 
-/* Passes a request to stop on to mpirun, which ends its ranks. */
+static void ask_to_finish(launch *l)
+{
+	kill(l->mpirun, SIGUSR1);
+	l->asked = true;
+	fprintf(stderr,
+	        "%smural: finishing the step and writing a checkpoint; a second signal (Ctrl-C) stops at once\n",
+	        isatty(STDERR_FILENO) ? "\n" : "");
+}
+
+/* Makes mpirun end its ranks. */
+static void stop_at_once(launch *l)
+{
+	kill(l->mpirun, SIGTERM);
+	if (l->deadline == 0)
+		l->deadline = now() + GRACE;
+}
+
 static void take_signals(launch *l)
 {
 	struct signalfd_siginfo info;
 	while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-		if (info.ssi_signo == SIGCHLD)
+		int number = (int)info.ssi_signo;
+		if (number == SIGUSR1)
+			kill(l->mpirun, SIGUSR1);
+		if (number == SIGCHLD || number == SIGUSR1)
 			continue;
-		l->stopped_by = (int)info.ssi_signo;
-		kill(l->mpirun, SIGTERM);
-		if (l->deadline == 0)
-			l->deadline = now() + GRACE;
+		l->stopped_by = number;
+		if (l->finishes && !l->asked && (number == SIGINT || number == SIGTERM))
+			ask_to_finish(l);
+		else
+			stop_at_once(l);
 	}
 }
 
@@ -367,11 +393,12 @@ static int conclude(const launch *l, int status)
 		launch_message_print(&message, l->ranks, stderr);
 		return mural_exit_code(message.status);
 	}
-	if (l->stopped_by) {
+	bool succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	if (l->stopped_by && (l->deadline > 0 || !succeeded)) {
 		fprintf(stderr, "mural: stopped by signal %d (%s)\n", l->stopped_by, strsignal(l->stopped_by));
 		return mural_exit_code(MURAL_FAILED);
 	}
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+	if (succeeded)
 		return 0;
 	if (death.signal || (death.code && message.status == MURAL_OK))
 		return tell_death(l, &death);
@@ -381,7 +408,7 @@ static int conclude(const launch *l, int status)
 	return mural_exit_code(message.status);
 }
 
-int mural_launch_ranks(int ranks, int argc, char **argv)
+int mural_launch_ranks(int ranks, int argc, char **argv, bool finishes)
 {
 	mural_error err = {0};
 	int code = mural_exit_code(MURAL_FAILED);
@@ -391,7 +418,12 @@ int mural_launch_ranks(int ranks, int argc, char **argv)
 		refuse(&err, MURAL_OUT_OF_MEMORY, "no memory for starting ranks");
 		goto out;
 	}
-	*l = (launch){.ranks = ranks, .words = words, .errors = -1, .signals = -1, .filter = {.out = stderr}};
+	*l = (launch){.ranks = ranks,
+	              .finishes = finishes,
+	              .words = words,
+	              .errors = -1,
+	              .signals = -1,
+	              .filter = {.out = stderr}};
 	if (check_count(ranks, &err) != MURAL_OK || compose(l, argc, argv, &err) != MURAL_OK ||
 	    set_environment(l, &err) != MURAL_OK)
 		goto out;

@@ -11,11 +11,15 @@
 #ifndef MURAL_CLI_LAUNCH_H
 #define MURAL_CLI_LAUNCH_H
 
+#include <stdbool.h>
+
 #include "mural/error.h"
 
 /* Runs this program with the arguments argv[0] .. argv[argc - 1] (the command first, no program name) on ranks > 1 ranks and
- * waits for them. Says on stderr what it starts. Returns the exit code; whatever went wrong has been printed once. */
-int mural_launch_ranks(int ranks, int argc, char **argv);
+ * waits for them. Says on stderr what it starts. Returns the exit code; whatever went wrong has been printed once.
+ * finishes: on SIGUSR1 the ranks come to a good end by themselves. Then SIGUSR1 is passed on to them, and so is, as SIGUSR1, the
+ * first SIGINT or SIGTERM; the second one stops them at once. */
+int mural_launch_ranks(int ranks, int argc, char **argv, bool finishes);
 
 /* Tells of a failure, once over all ranks: under a parent into this rank's file; else on stderr, by rank 0 for what the ranks
  * have agreed on (has_rank), and by the rank itself for what the others do not know. rank and size: 0 and 1 while no

@@ -1,7 +1,8 @@
 /* Telling mpirun's words from the ranks'.
  *
  * mpirun merges the stderr of all ranks with its own; only the form of a line tells them apart. Open MPI writes banners
- * between two rules of dashes and diagnostics as "[host:pid] ...", MPICH boxes of equal signs and a few known openings.
+ * between two rules of dashes and diagnostics as "[host:pid] ...", MPICH boxes of equal signs; a few lines of both are known by
+ * how they begin.
  * SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <stdlib.h>
@@ -31,9 +32,13 @@ static bool is_tagged(const char *line)
 	return digits > 0 && line[2 + name + digits] == ']';
 }
 
-static bool is_mpich(const char *line)
+static bool is_known(const char *line)
 {
-	static const char *const openings[] = {"=   ", "Abort(", "YOUR APPLICATION TERMINATED WITH",
+	static const char *const openings[] = {"mpirun: Forwarding signal ",
+	                                       "prterun: Forwarding signal ",
+	                                       "=   ",
+	                                       "Abort(",
+	                                       "YOUR APPLICATION TERMINATED WITH",
 	                                       "This typically refers to a problem with your application",
 	                                       "Please see the FAQ page for debugging suggestions"};
 	for (size_t i = 0; i < sizeof openings / sizeof *openings; i++)
@@ -52,7 +57,7 @@ static bool is_mpiruns(launch_filter *f, const char *line, size_t n)
 	if (f->banner_lines && ++f->banner_lines <= BANNER_LINES)
 		return true;
 	f->banner_lines = 0;
-	return is_rule(line, n, '=') || is_tagged(line) || is_mpich(line);
+	return is_rule(line, n, '=') || is_tagged(line) || is_known(line);
 }
 
 /* Could a line that begins so become one of mpirun's? */

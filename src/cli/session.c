@@ -78,7 +78,7 @@ static int launch(session *s, int argc, char **argv, bool evaluation)
 		return fail_alone(s);
 	mural_config_report_free(s->report);
 	free(s->arguments.argv);
-	return mural_launch_ranks(s->arguments.ranks, argc, argv);
+	return mural_launch_ranks(s->arguments.ranks, argc, argv, !evaluation);
 }
 
 /* Rank 0 resolves; everybody gets its struct or learns why there is none. */

@@ -186,6 +186,8 @@ static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
 		               "is dropped; use a smaller --batch, or no --drop-last",
 		               (unsigned long long)images, (unsigned long long)settings.sampler.train_batch);
 	settle_schedule(engine);
+	settings.first_epoch = (uint32_t)(engine->steps_done / engine->steps_per_epoch);
+	settings.first_step = engine->steps_done % engine->steps_per_epoch;
 	MU_TRY(mu_engine_keep_test_loader(engine, err));
 	return mu_loader_create(&engine->loader, &settings, err);
 }
@@ -215,6 +217,11 @@ mural_status mural_engine_load_weights(mural_engine *engine, const char *path, m
 uint64_t mural_engine_steps_per_epoch(const mural_engine *engine)
 {
 	return engine->steps_per_epoch;
+}
+
+uint64_t mural_engine_steps_done(const mural_engine *engine)
+{
+	return engine->steps_done;
 }
 
 uint64_t mural_engine_total_steps(const mural_engine *engine)

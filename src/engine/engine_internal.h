@@ -56,6 +56,7 @@ struct mural_engine {
 	        test_loader; /* each of its epochs is one evaluation of `test`; it fills the next one's first batches */
 	mural_schedule_config schedule; /* with the run's length filled in */
 	uint64_t steps_per_epoch, total_steps, steps_done, updates_applied;
+	bool stop_asked; /* on this rank, carried into the next step */
 	mural_status leaving; /* a failure outside the engine, carried into the next step */
 };
 
@@ -76,7 +77,7 @@ mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data,
 /* Sums over all ranks: loss sums, how many ranks failed, how many raised each flag. */
 typedef struct mu_step_sums {
 	mu_loss_sums images;
-	double failed, non_finite, label_range;
+	double failed, non_finite, label_range, stop_asked;
 } mu_step_sums;
 
 /* All ranks: adds `mine` up over the ranks into *all; if any rank failed (status), all return an error. */

@@ -1,40 +1,14 @@
 /* A training run from data to result. SPDX-License-Identifier: MIT */
 #include "mural/run.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "comm/comm.h"
-#include "engine/run_files.h"
-#include "monitor/host_stats.h"
-#include "monitor/progress.h"
-#include "monitor/timers.h"
+#include "engine/run_internal.h"
 
-/* Everything that lives as long as the run. */
-typedef struct run {
-	const mural_config *config;
-	const mural_run_options *options;
-	mural_comm *comm;
-	int rank, ranks;
-	mural_data *train, *test;
-	mural_engine *engine;
-	mu_run_files files;
-	mu_progress progress;
-	mu_host_stats host;
-	mu_epoch_row *epochs; /* rank 0's history */
-	size_t n_epochs;
-	mural_train_result *result;
-} run;
-
-/* Sums over the steps of one epoch. */
-typedef struct epoch_sums {
-	uint64_t images;
-	double loss, top1, seconds;
-} epoch_sums;
-
-static mural_status open_data(run *r, mural_error *err)
+static mural_status open_data(mu_run *r, mural_error *err)
 {
 	const mural_model_config *m = &r->config->model;
 	uint32_t seed = r->config->run.seed;
@@ -44,37 +18,47 @@ static mural_status open_data(run *r, mural_error *err)
 	                       m->image_width, m->classes, err);
 }
 
-/* Room for the epochs that max_steps leaves. */
-static mural_status make_history(run *r, mural_error *err)
+/* Room for the epochs that are to come, behind those that a checkpoint tells of. */
+static mural_status make_history(mu_run *r, mural_error *err)
 {
 	uint64_t steps = mural_engine_total_steps(r->engine), per_epoch = mural_engine_steps_per_epoch(r->engine);
-	uint64_t n = steps / per_epoch + (steps % per_epoch > 0);
-	r->epochs = calloc(n, sizeof *r->epochs);
-	if (r->epochs)
-		return MURAL_OK;
-	return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the history of %llu epochs",
-	               (unsigned long long)n);
+	uint64_t n = r->totals.n_epochs + steps / per_epoch + 1;
+	mu_epoch_row *longer = realloc(r->totals.epochs, n * sizeof *longer);
+	mural_status status = longer ? MURAL_OK
+	                             : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL,
+	                                       "no memory for the history of %llu epochs", (unsigned long long)n);
+	if (longer)
+		r->totals.epochs = longer;
+	return mu_comm_agree(r->comm, status, err);
 }
 
-static mural_status begin(run *r, const mural_config_report *report, mural_error *err)
+/* The engine's first state: a checkpoint's, given weights, or random. */
+static mural_status load(mu_run *r, mural_error *err)
+{
+	if (r->set[0])
+		return mu_checkpoint_load(r->engine, r->set, &r->totals, err);
+	if (r->config->run.init_weights[0])
+		return mural_engine_load_weights(r->engine, r->config->run.init_weights, err);
+	return MURAL_OK;
+}
+
+static mural_status begin(mu_run *r, mural_error *err)
 {
 	mural_status status = r->rank == 0 ? mu_result_check(r->options->result_path, err) : MURAL_OK;
 	if (status == MURAL_OK)
 		status = open_data(r, err);
-	MU_TRY(mural_comm_agree(r->comm, status, err));
+	MU_TRY(mu_comm_agree(r->comm, status, err));
+	MU_TRY(mu_run_choose_start(r, err));
 	mural_engine_settings settings = {.config = r->config,
-	                                  .report = report,
+	                                  .report = r->report,
 	                                  .comm = r->comm,
 	                                  .training = true,
 	                                  .train = r->train,
 	                                  .test = r->test};
 	MU_TRY(mural_engine_create(&r->engine, &settings, err));
-	if (r->config->run.init_weights[0])
-		MU_TRY(mural_engine_load_weights(r->engine, r->config->run.init_weights, err));
+	MU_TRY(load(r, err));
 	MU_TRY(mural_engine_train_begin(r->engine, err));
-	if (r->rank == 0)
-		status = mu_run_files_create(&r->files, r->config, report, r->options->overwrite, err);
-	MU_TRY(mural_comm_agree(r->comm, status, err));
+	MU_TRY(mu_run_open_files(r, err));
 	return make_history(r, err);
 }
 
@@ -84,7 +68,7 @@ static const char *plural(uint64_t n)
 }
 
 /* Images of another size than the model's are no mistake, but nobody should have to guess what happens to them. */
-static void announce_fit(run *r, const mural_data_facts *train)
+static void announce_fit(mu_run *r, const mural_data_facts *train)
 {
 	size_t height = r->config->model.image_height, width = r->config->model.image_width;
 	bool resized = r->config->data.resize != MURAL_RESIZE_NONE;
@@ -94,7 +78,7 @@ static void announce_fit(run *r, const mural_data_facts *train)
 		                 resized ? "resized" : "cut or padded with zeros", height, width);
 }
 
-static void announce(run *r)
+static void announce(mu_run *r)
 {
 	const mural_data_facts *train = mural_data_get_facts(r->train);
 	mu_progress_settings settings = {
@@ -123,169 +107,60 @@ static void announce(run *r)
 	                 (unsigned long long)mural_engine_total_steps(r->engine),
 	                 plural(mural_engine_total_steps(r->engine)), MU_SIZE(planned.total));
 	announce_fit(r, train);
+	if (r->set[0])
+		mu_progress_line(&r->progress, "going on after step %llu, from %s",
+		                 (unsigned long long)mural_engine_steps_done(r->engine), r->set);
 }
 
-static mural_status record_step(run *r, const mural_step_facts *step, mural_error *err)
+/* What the caller gets, on every rank; also of a run that was stopped. */
+static void fill_result(const mu_run *r, mural_train_result *result)
 {
-	if (r->rank != 0)
-		return MURAL_OK;
-	const double seconds[MU_PHASE_COUNT] = {
-	        [MU_PHASE_DATA] = step->data_seconds,         [MU_PHASE_FORWARD] = step->forward_seconds,
-	        [MU_PHASE_BACKWARD] = step->backward_seconds, [MU_PHASE_EXPOSED] = step->exposed_seconds,
-	        [MU_PHASE_HIDDEN] = step->hidden_seconds,     [MU_PHASE_OPTIMIZER] = step->optimizer_seconds,
+	const mu_run_totals *totals = &r->totals;
+	*result = (mural_train_result){
+	        .ranks = r->ranks,
+	        .steps = mural_engine_steps_done(r->engine),
+	        .images = totals->images,
+	        .train_loss = totals->train_loss,
+	        .train_accuracy = totals->train_accuracy,
+	        .test_loss = totals->test_loss,
+	        .test_accuracy = totals->test_accuracy,
+	        .test_top5 = totals->test_top5,
+	        .seconds = totals->seconds,
+	        .evaluation_seconds = totals->evaluation_seconds,
+	        .images_per_second = (double)totals->images / totals->seconds,
 	};
-	mu_steps_row row = {
-	        .step = step->step,
-	        .epoch = step->epoch + 1u,
-	        .loss = step->loss,
-	        .learning_rate = step->learning_rate,
-	        .gradient_norm = step->gradient_norm,
-	        .images = step->images,
-	        .seconds = seconds,
-	};
-	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
-		r->files.phase_seconds[phase] += seconds[phase];
-	return mu_steps_write(&r->files.steps, &row, err);
+	snprintf(result->run_dir, sizeof result->run_dir, "%.1023s", r->folder);
 }
 
-static void show_step(run *r, const mural_step_facts *step, const epoch_sums *sums)
+static mural_status finish(mu_run *r, mural_train_result *result, mural_error *err)
 {
-	uint64_t per_epoch = mural_engine_steps_per_epoch(r->engine);
-	mu_progress_point point = {
-	        .epoch = step->epoch + 1u,
-	        .step = (step->step - 1) % per_epoch + 1,
-	        .loss = sums->loss / (double)sums->images,
-	        .accuracy = sums->top1 / (double)sums->images,
-	        .images = r->result->images,
-	        .seconds = r->result->seconds,
-	};
-	mu_progress_step(&r->progress, &point);
-}
-
-/* One row per rank, gathered by rank 0. */
-static mural_status record_metrics(run *r, uint64_t epoch, double seconds, mural_error *err)
-{
-	mu_metrics_row mine = {.timestamp = time(NULL), .rank = r->rank, .epoch = epoch, .seconds = seconds};
-	mu_host_stats_sample(&r->host, &mine.device);
-	mural_status written = MURAL_OK;
-	for (int rank = 0; rank < r->ranks; rank++) {
-		mu_metrics_row row = mine;
-		MU_TRY(mu_comm_broadcast(r->comm, &row, sizeof row, rank, err));
-		if (r->rank == 0 && written == MURAL_OK)
-			written = mu_metrics_write(&r->files.metrics, &row, err);
-	}
-	return mural_comm_agree(r->comm, written, err);
-}
-
-static mural_status evaluate(run *r, mural_error *err)
-{
-	mural_evaluation test;
-	MU_TRY(mural_engine_evaluate(r->engine, r->test, &test, err));
-	r->result->test_loss = test.loss;
-	r->result->test_accuracy = test.top1;
-	r->result->test_top5 = test.top5;
-	r->result->evaluation_seconds += test.seconds;
-	return MURAL_OK;
-}
-
-static bool evaluates_now(const run *r, const mural_step_facts *step)
-{
-	uint32_t every = r->config->run.eval_every;
-	return step->step == mural_engine_total_steps(r->engine) || (every > 0 && (step->epoch + 1) % every == 0);
-}
-
-static mural_status end_epoch(run *r, const mural_step_facts *step, epoch_sums *sums, mural_error *err)
-{
-	double images = (double)sums->images;
-	mu_epoch_row *row = &r->epochs[r->n_epochs++];
-	*row = (mu_epoch_row){
-	        .epoch = step->epoch + 1u,
-	        .train_loss = sums->loss / images,
-	        .train_accuracy = sums->top1 / images,
-	        .seconds = sums->seconds,
-	        .test_loss = NAN,
-	        .test_accuracy = NAN,
-	};
-	r->result->train_loss = row->train_loss;
-	r->result->train_accuracy = row->train_accuracy;
-	MU_TRY(record_metrics(r, row->epoch, sums->seconds, err));
-	if (evaluates_now(r, step)) {
-		MU_TRY(evaluate(r, err));
-		row->test_loss = r->result->test_loss;
-		row->test_accuracy = r->result->test_accuracy;
-		mu_progress_line(
-		        &r->progress,
-		        "epoch %u: train loss %.4f, train accuracy %.4f, test loss %.4f, test accuracy %.4f, %.1f s",
-		        row->epoch, row->train_loss, row->train_accuracy, row->test_loss, row->test_accuracy,
-		        row->seconds);
-	} else {
-		mu_progress_line(&r->progress, "epoch %u: train loss %.4f, train accuracy %.4f, %.1f s", row->epoch,
-		                 row->train_loss, row->train_accuracy, row->seconds);
-	}
-	*sums = (epoch_sums){0};
-	return MURAL_OK;
-}
-
-static mural_status train(run *r, mural_error *err)
-{
-	epoch_sums sums = {0};
-	for (;;) {
-		mural_step_facts step;
-		MU_TRY(mural_engine_step(r->engine, &step, err));
-		if (step.finished)
-			return MURAL_OK;
-		sums.images += step.images;
-		sums.loss += step.loss * (double)step.images;
-		sums.top1 += step.top1 * (double)step.images;
-		sums.seconds += step.seconds;
-		r->result->steps = step.step;
-		r->result->images += step.images;
-		r->result->seconds += step.seconds;
-		show_step(r, &step, &sums);
-		mural_status status = record_step(r, &step, err);
-		bool ends = step.epoch_ends || step.step == mural_engine_total_steps(r->engine);
-		if (!ends) {
-			mural_engine_leave(r->engine, status);
-			continue;
-		}
-		MU_TRY(mural_comm_agree(r->comm, status, err));
-		MU_TRY(end_epoch(r, &step, &sums, err));
-	}
-}
-
-static mural_status finish(run *r, const mural_config_report *report, mural_error *err)
-{
-	mural_train_result *result = r->result;
 	mu_progress_finish(&r->progress);
 	double peak = (double)mu_process_peak_memory();
 	MU_TRY(mu_comm_all_reduce(r->comm, &peak, 1, MU_F64, MU_MAX, err));
 	result->peak_memory_bytes = (uint64_t)peak;
-	result->images_per_second = (double)result->images / result->seconds;
-	char path[1100] = "";
-	if (r->rank == 0)
-		snprintf(path, sizeof path, "%s/weights.safetensors", r->files.folder);
+	char path[MU_CHECKPOINT_FILE];
+	snprintf(path, sizeof path, "%s/weights.safetensors", r->folder);
 	MU_TRY(mural_engine_save_weights(r->engine, path, err));
 	mural_status status = MURAL_OK;
 	if (r->rank == 0) {
 		mu_run_summary summary = {.result = result,
 		                          .config = r->config,
-		                          .report = report,
+		                          .report = r->report,
 		                          .engine = r->engine,
-		                          .epochs = r->epochs,
-		                          .n_epochs = r->n_epochs};
+		                          .totals = &r->totals};
 		status = mu_run_files_finish(&r->files, &summary, r->options->result_path, err);
 	}
 	return mural_comm_agree(r->comm, status, err);
 }
 
-static void release(run *r)
+static void release(mu_run *r)
 {
 	mu_progress_finish(&r->progress);
 	mural_engine_free(r->engine);
 	mural_data_free(r->train);
 	mural_data_free(r->test);
 	mu_run_files_close(&r->files);
-	free(r->epochs);
+	free(r->totals.epochs);
 }
 
 mural_status mural_train_run(const mural_config *config, const mural_config_report *report, mural_comm *comm,
@@ -293,21 +168,22 @@ mural_status mural_train_run(const mural_config *config, const mural_config_repo
 {
 	const mural_comm_facts *facts = mural_comm_get_facts(comm);
 	*result = (mural_train_result){.ranks = facts->size};
-	run r = {.config = config,
-	         .options = options,
-	         .comm = comm,
-	         .rank = facts->rank,
-	         .ranks = facts->size,
-	         .result = result};
+	mu_run r = {.config = config,
+	            .report = report,
+	            .options = options,
+	            .comm = comm,
+	            .rank = facts->rank,
+	            .ranks = facts->size,
+	            .begun = mu_now()};
 	mu_host_stats_init(&r.host);
-	mural_status status = begin(&r, report, err);
+	mural_status status = begin(&r, err);
 	if (status == MURAL_OK) {
-		snprintf(result->run_dir, sizeof result->run_dir, "%s", r.files.folder);
 		announce(&r);
-		status = train(&r, err);
+		status = mu_run_train(&r, err);
+		fill_result(&r, result);
 	}
 	if (status == MURAL_OK)
-		status = finish(&r, report, err);
+		status = finish(&r, result, err);
 	release(&r);
 	return status;
 }

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/version.h"
+#include "engine/checkpoint.h"
 
 static const char *const names[] = {"config.json", "steps.csv", "metrics.csv", "result.json", "weights.safetensors"};
 
@@ -32,24 +33,54 @@ static void name_folder(mu_run_files *files, const char *asked)
 	snprintf(files->folder, sizeof files->folder, "runs/%s", stamp);
 }
 
+static mural_status refuse_earlier_run(const mu_run_files *files, const char *found, mural_error *err)
+{
+	return mu_fail(err, MURAL_USAGE, found,
+	               "the run folder '%s' already holds a run; choose another --run-dir, pass --resume auto to go on "
+	               "with it, or --overwrite to replace it",
+	               files->folder);
+}
+
+static mural_status remove_file(const char *path, mural_error *err)
+{
+	if (unlink(path) == 0 || errno == ENOENT)
+		return MURAL_OK;
+	return mu_fail(err, MURAL_FAILED, path, "an earlier run's file cannot be removed: %s", strerror(errno));
+}
+
 /* An earlier run's files are in the way: removed on request, an error otherwise. */
 static mural_status clear_folder(const mu_run_files *files, bool overwrite, mural_error *err)
 {
+	char path[1100];
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		char path[1100];
 		path_of(files, names[i], path, sizeof path);
 		if (access(path, F_OK) != 0)
 			continue;
 		if (!overwrite)
-			return mu_fail(err, MURAL_USAGE, path,
-			               "the run folder '%s' already holds a run; choose another --run-dir, or pass "
-			               "--overwrite to replace it",
-			               files->folder);
-		if (unlink(path) != 0)
-			return mu_fail(err, MURAL_FAILED, path, "an earlier run's file cannot be removed: %s",
-			               strerror(errno));
+			return refuse_earlier_run(files, path, err);
+		MU_TRY(remove_file(path, err));
 	}
+	path_of(files, "checkpoints", path, sizeof path);
+	if (!overwrite && mu_checkpoint_any(files->folder))
+		return refuse_earlier_run(files, path, err);
+	if (overwrite)
+		mu_checkpoint_clear(files->folder);
 	return MURAL_OK;
+}
+
+/* The folder as it was when the checkpoint was written. */
+static mural_status go_back(const mu_run_files *files, uint64_t step, uint64_t epochs, mural_error *err)
+{
+	static const char *const ends[] = {"result.json", "weights.safetensors"};
+	char path[1100];
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		path_of(files, ends[i], path, sizeof path);
+		MU_TRY(remove_file(path, err));
+	}
+	path_of(files, "steps.csv", path, sizeof path);
+	MU_TRY(mu_csv_cut(path, MU_STEPS_STEP, step, err));
+	path_of(files, "metrics.csv", path, sizeof path);
+	return mu_csv_cut(path, MU_METRICS_EPOCH, epochs, err);
 }
 
 static mural_status write_config(const mu_run_files *files, const mural_config *config,
@@ -72,18 +103,26 @@ static mural_status make_folder(mu_run_files *files, const char *asked, mural_er
 	return status;
 }
 
-mural_status mu_run_files_create(mu_run_files *files, const mural_config *config, const mural_config_report *report,
-                                 bool overwrite, mural_error *err)
+mural_status mu_run_files_create(mu_run_files *files, const mu_run_files_settings *settings, mural_error *err)
 {
-	MU_TRY(make_folder(files, config->run.run_dir, err));
-	MU_TRY(clear_folder(files, overwrite, err));
-	if (report)
-		MU_TRY(write_config(files, config, report, err));
+	MU_TRY(make_folder(files, settings->folder, err));
+	if (settings->goes_on)
+		MU_TRY(go_back(files, settings->step, settings->epochs, err));
+	else
+		MU_TRY(clear_folder(files, settings->overwrite, err));
+	if (settings->report)
+		MU_TRY(write_config(files, settings->config, settings->report, err));
 	char path[1100];
 	path_of(files, "steps.csv", path, sizeof path);
 	MU_TRY(mu_steps_open(&files->steps, path, err));
 	path_of(files, "metrics.csv", path, sizeof path);
 	return mu_metrics_open(&files->metrics, path, err);
+}
+
+mural_status mu_run_files_sync(const mu_run_files *files, mural_error *err)
+{
+	MU_TRY(mu_csv_sync(&files->steps, err));
+	return mu_csv_sync(&files->metrics, err);
 }
 
 static void write_memory(mu_json *json, const char *key, const mural_memory_plan *plan)
@@ -102,8 +141,8 @@ static void write_memory(mu_json *json, const char *key, const mural_memory_plan
 static void write_epochs(mu_json *json, const mu_run_summary *summary)
 {
 	mu_json_array_begin(json, "epochs");
-	for (size_t i = 0; i < summary->n_epochs; i++) {
-		const mu_epoch_row *row = &summary->epochs[i];
+	for (size_t i = 0; i < summary->totals->n_epochs; i++) {
+		const mu_epoch_row *row = &summary->totals->epochs[i];
 		mu_json_object_begin(json, NULL);
 		mu_json_unsigned(json, "epoch", row->epoch);
 		mu_json_number(json, "train_loss", row->train_loss);
@@ -116,7 +155,7 @@ static void write_epochs(mu_json *json, const mu_run_summary *summary)
 	mu_json_array_end(json);
 }
 
-static void write_result(mu_json *json, const mu_run_files *files, const mu_run_summary *summary)
+static void write_result(mu_json *json, const mu_run_summary *summary)
 {
 	const mural_train_result *result = summary->result;
 	mural_memory_plan planned, used;
@@ -144,7 +183,7 @@ static void write_result(mu_json *json, const mu_run_files *files, const mu_run_
 	write_memory(json, "memory_used_bytes", &used);
 	mu_json_object_begin(json, "phase_seconds");
 	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
-		mu_json_number(json, mu_phase_text((mu_phase)phase), files->phase_seconds[phase]);
+		mu_json_number(json, mu_phase_text((mu_phase)phase), summary->totals->phase_seconds[phase]);
 	mu_json_object_end(json);
 	write_epochs(json, summary);
 	mu_json_array_begin(json, "warnings");
@@ -154,14 +193,13 @@ static void write_result(mu_json *json, const mu_run_files *files, const mu_run_
 	mu_json_object_end(json);
 }
 
-static mural_status write_result_to(const char *path, const mu_run_files *files, const mu_run_summary *summary,
-                                    mural_error *err)
+static mural_status write_result_to(const char *path, const mu_run_summary *summary, mural_error *err)
 {
 	mu_file file = {0};
 	MU_TRY(mu_file_begin(&file, path, err));
 	mu_json json;
 	mu_json_init(&json, file.out, MU_JSON_PRETTY);
-	write_result(&json, files, summary);
+	write_result(&json, summary);
 	return mu_file_commit(&file, err);
 }
 
@@ -170,9 +208,9 @@ mural_status mu_run_files_finish(mu_run_files *files, const mu_run_summary *summ
 {
 	char path[1100];
 	path_of(files, "result.json", path, sizeof path);
-	MU_TRY(write_result_to(path, files, summary, err));
+	MU_TRY(write_result_to(path, summary, err));
 	if (result_path && strcmp(result_path, path) != 0)
-		MU_TRY(write_result_to(result_path, files, summary, err));
+		MU_TRY(write_result_to(result_path, summary, err));
 	return MURAL_OK;
 }
 

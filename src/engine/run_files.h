@@ -2,6 +2,7 @@
 #ifndef MU_ENGINE_RUN_FILES_H
 #define MU_ENGINE_RUN_FILES_H
 
+#include "engine/run_totals.h"
 #include "monitor/metrics_csv.h"
 #include "monitor/steps_csv.h"
 #include "monitor/timers.h"
@@ -10,28 +11,32 @@
 typedef struct mu_run_files { /* zero-initialise */
 	char folder[1024];
 	mu_csv steps, metrics;
-	double phase_seconds[MU_PHASE_COUNT]; /* sums of what went into steps.csv */
 } mu_run_files;
-
-/* One line of the history in result.json; NaN where the test set was not evaluated. */
-typedef struct mu_epoch_row {
-	uint32_t epoch; /* from 1 */
-	double train_loss, train_accuracy, test_loss, test_accuracy, seconds;
-} mu_epoch_row;
 
 typedef struct mu_run_summary {
 	const mural_train_result *result;
 	const mural_config *config;
 	const mural_config_report *report; /* may be NULL */
 	const mural_engine *engine;
-	const mu_epoch_row *epochs;
-	size_t n_epochs;
+	const mu_run_totals *totals;
 } mu_run_summary;
 
-/* Makes the folder and opens its tables. A folder that holds an earlier run is MURAL_USAGE unless overwrite, which
- * removes that run's files. config->run.run_dir "" means runs/<date>-<time>. */
-mural_status mu_run_files_create(mu_run_files *files, const mural_config *config, const mural_config_report *report,
-                                 bool overwrite, mural_error *err);
+typedef struct mu_run_files_settings {
+	const mural_config *config;
+	const mural_config_report *report; /* NULL: no config.json */
+	const char *folder; /* "" means runs/<date>-<time> */
+	bool overwrite; /* an earlier run's files are removed */
+	/* The folder's own run goes on after this step and so many whole epochs: what its tables have beyond is cut off, and the
+	 * result of a run that had ended is removed. */
+	bool goes_on;
+	uint64_t step, epochs;
+} mu_run_files_settings;
+
+/* Makes the folder and opens its tables. A folder that holds an earlier run is MURAL_USAGE unless overwrite or goes_on. */
+mural_status mu_run_files_create(mu_run_files *files, const mu_run_files_settings *settings, mural_error *err);
+
+/* The tables are on the disk as far as they have been written: before a checkpoint tells of these steps. */
+mural_status mu_run_files_sync(const mu_run_files *files, mural_error *err);
 
 /* Writes result.json, and a copy to result_path if that is not NULL and not the same file. */
 mural_status mu_run_files_finish(mu_run_files *files, const mu_run_summary *summary, const char *result_path,

@@ -81,6 +81,7 @@ mural_status mu_engine_sum(mural_engine *engine, mural_status status, const mu_l
 	        .failed = status != MURAL_OK,
 	        .non_finite = !!(flags & MU_FLAG_NON_FINITE),
 	        .label_range = !!(flags & MU_FLAG_LABEL_RANGE),
+	        .stop_asked = engine->stop_asked,
 	};
 	MU_TRY(mu_comm_all_reduce(engine->comm, all, sizeof *all / sizeof(double), MU_F64, MU_SUM, err));
 	if (all->failed > 0)
@@ -190,7 +191,7 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	*facts = (mural_step_facts){0};
 	if (!engine->loader)
 		return mu_fail(err, MURAL_USAGE, NULL, "mural_engine_step was called before mural_engine_train_begin");
-	if (engine->steps_done == engine->total_steps) {
+	if (engine->steps_done >= engine->total_steps) {
 		facts->finished = true;
 		return MURAL_OK;
 	}
@@ -202,6 +203,7 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	MU_TRY(update(engine, (double)state.planned / all.images.count, facts, err));
 	engine->steps_done++;
 	fill_facts(engine, &state, &all.images, facts);
+	facts->stop_asked = all.stop_asked > 0;
 	double end = mu_now();
 	facts->optimizer_seconds = end - update_from;
 	facts->seconds = end - from;
@@ -212,4 +214,9 @@ void mural_engine_leave(mural_engine *engine, mural_status status)
 {
 	if (engine->leaving == MURAL_OK)
 		engine->leaving = status;
+}
+
+void mural_engine_ask_stop(mural_engine *engine)
+{
+	engine->stop_asked = true;
 }

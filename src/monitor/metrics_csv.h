@@ -15,6 +15,8 @@
 	"Mem_MB,"                                                                                                   \
 	"GPU_Temp_C"
 
+#define MU_METRICS_EPOCH 2 /* number of the column, from 0 */
+
 typedef struct mu_metrics_row {
 	time_t timestamp; /* written as UTC, 2026-01-31T12:34:56Z */
 	int rank;

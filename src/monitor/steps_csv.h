@@ -18,6 +18,8 @@ typedef struct mu_steps_row {
 	const double *seconds; /* [MU_PHASE_COUNT], of the rank that writes: timers.last */
 } mu_steps_row;
 
+#define MU_STEPS_STEP 0 /* number of the column */
+
 /* Columns: step, epoch, loss, learning_rate, gradient_norm, images, then <phase>_seconds in the order of mu_phase. */
 mural_status mu_steps_open(mu_csv *csv, const char *path, mural_error *err);
 mural_status mu_steps_write(mu_csv *csv, const mu_steps_row *row, mural_error *err);

@@ -137,6 +137,6 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (ranks > 1)
-		return mural_launch_ranks(ranks, argc - 1, argv + 1);
+		return mural_launch_ranks(ranks, argc - 1, argv + 1, false);
 	return be_rank(argv[1], argc > 2 ? atoi(argv[2]) : 0);
 }

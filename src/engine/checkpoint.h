@@ -1,0 +1,87 @@
+/* The parts of checkpoints: names, manifest, state. What they are for is told in mural/checkpoint.h.
+ *
+ *     checkpoint.c            saving and loading a set
+ *     checkpoint_find.c       the sets of a run: which there are, which to go on from, which to remove
+ *     checkpoint_manifest.c   manifest.json
+ *     checkpoint_state.c      state.json
+ *     checkpoint_match.c      what must be the same when a run goes on
+ *     optimizer_state.c       optimizer.safetensors
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_CHECKPOINT_H
+#define MU_ENGINE_CHECKPOINT_H
+
+#include "engine/engine_internal.h"
+#include "engine/run_totals.h"
+#include "mural/checkpoint.h"
+
+#define MU_CHECKPOINT_MODEL "model.safetensors"
+#define MU_CHECKPOINT_OPTIMIZER "optimizer.safetensors" /* shards begin with "optimizer" as well */
+#define MU_CHECKPOINT_STATE "state.json"
+#define MU_CHECKPOINT_MANIFEST "manifest.json"
+#define MU_CHECKPOINT_NAME 64 /* bytes of a file's name */
+#define MU_CHECKPOINT_FILE (MURAL_CHECKPOINT_PATH + MU_CHECKPOINT_NAME) /* bytes of a file's path */
+
+/* As mural_checkpoint_save and _load, with what the run has summed up (NULL: there is no run around the engine). load: the caller
+ * frees totals->epochs, on every rank. */
+mural_status mu_checkpoint_save(mural_engine *engine, const char *run_dir, unsigned keep, const mu_run_totals *totals,
+                                mural_error *err);
+mural_status mu_checkpoint_load(mural_engine *engine, const char *set, mu_run_totals *totals, mural_error *err);
+
+/* RUN/checkpoints/step-00000123 into a buffer. MURAL_FAILED when that is too long. */
+mural_status mu_checkpoint_path(char set[MURAL_CHECKPOINT_PATH], const char *run_dir, uint64_t step, mural_error *err);
+/* The run's folder that holds this set, "" if it lies elsewhere. */
+void mu_checkpoint_run_of(char run_dir[MURAL_CHECKPOINT_PATH], const char *set);
+/* Does the run's folder hold any set, whole or not? */
+bool mu_checkpoint_any(const char *run_dir);
+/* A set's folder with its files, or what is left of one. What cannot be removed now stays for the next time. */
+void mu_checkpoint_remove(const char *set);
+/* All but the newest `keep` sets up to `step`, later ones, and leftovers of writes that did not finish. */
+void mu_checkpoint_prune(const char *run_dir, uint64_t step, unsigned keep);
+/* Everything under RUN/checkpoints that is ours. */
+void mu_checkpoint_clear(const char *run_dir);
+
+typedef struct mu_manifest_file {
+	char name[MU_CHECKPOINT_NAME];
+	uint64_t bytes, checksum;
+} mu_manifest_file;
+
+typedef struct mu_manifest { /* zero-initialise */
+	uint64_t step;
+	mu_manifest_file *files;
+	size_t n_files;
+} mu_manifest;
+
+/* Of the named files as they are in the folder now. */
+mural_status mu_manifest_write(const char *folder, uint64_t step, const char *const *names, size_t n, mural_error *err);
+/* Reads it, and checks its own checksum; the files are not looked at. Release it also after a failure. */
+mural_status mu_manifest_read(mu_manifest *manifest, const char *folder, mural_error *err);
+/* Are the files what the manifest says? */
+mural_status mu_manifest_verify(const mu_manifest *manifest, const char *folder, mural_error *err);
+void mu_manifest_release(mu_manifest *manifest);
+
+/* What must be the same when a run goes on: keys as people know them, and values as text. */
+typedef struct mu_match {
+	const char *key;
+	char value[80];
+} mu_match;
+#define MU_MATCHES 32
+
+/* Returns how many there are. */
+size_t mu_checkpoint_match(mu_match matches[MU_MATCHES], const mural_config *config, const mural_data_facts *train);
+
+/* state.json. */
+typedef struct mu_checkpoint_state {
+	uint64_t step, updates_applied; /* optimizer steps, and those that were not skipped */
+	uint64_t epoch, step_in_epoch; /* of the next step, both from 0 */
+	int ranks; /* that wrote it; any number may read it */
+	mu_run_totals totals;
+} mu_checkpoint_state;
+
+mural_status mu_checkpoint_state_write(const char *path, const mu_checkpoint_state *state, const mu_match *matches,
+                                       size_t n_matches, mural_error *err);
+/* MURAL_USAGE naming each value that is not the same, MURAL_DATA for anything that is not a state. The caller frees
+ * state->totals.epochs, also after a failure. */
+mural_status mu_checkpoint_state_read(const char *path, mu_checkpoint_state *state, const mu_match *matches,
+                                      size_t n_matches, mural_error *err);
+
+#endif

@@ -1,0 +1,193 @@
+/* manifest.json: pretty JSON whose last member is the checksum of all bytes before it. So the manifest is checked before a byte
+ * of it is believed:
+ *
+ *     {                                     <- the body begins
+ *       "format": "mural-checkpoint",
+ *       ...
+ *       ],                                  <- and ends before this comma
+ *       "xxh64": "0123456789abcdef"
+ *     }
+ * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/files.h"
+#include "base/hjson.h"
+#include "base/json.h"
+#include "engine/checkpoint.h"
+
+#define FORMAT "mural-checkpoint"
+#define VERSION 1
+#define TAIL ",\n  \"xxh64\": \"%016" PRIx64 "\"\n}\n"
+#define TAIL_BYTES 34
+#define CLOSING "\n}\n" /* of a pretty object; the tail takes its place */
+#define LARGEST ((size_t)64 << 20) /* bytes: far above any number of shards */
+
+static void path_in(char path[MU_CHECKPOINT_FILE], const char *folder, const char *name)
+{
+	snprintf(path, MU_CHECKPOINT_FILE, "%s/%s", folder, name);
+}
+
+static mural_status describe(mu_json *json, const char *folder, const char *name, mural_error *err)
+{
+	char path[MU_CHECKPOINT_FILE], sum[17];
+	uint64_t bytes, value;
+	path_in(path, folder, name);
+	MU_TRY(mu_checksum_file(path, &bytes, &value, err));
+	snprintf(sum, sizeof sum, "%016" PRIx64, value);
+	mu_json_object_begin(json, NULL);
+	mu_json_string(json, "name", name);
+	mu_json_unsigned(json, "bytes", bytes);
+	mu_json_string(json, "xxh64", sum);
+	mu_json_object_end(json);
+	return MURAL_OK;
+}
+
+static mural_status write_body(FILE *out, const char *folder, uint64_t step, const char *const *names, size_t n,
+                               mural_error *err)
+{
+	mu_json json;
+	mu_json_init(&json, out, MU_JSON_PRETTY);
+	mu_json_object_begin(&json, NULL);
+	mu_json_string(&json, "format", FORMAT);
+	mu_json_unsigned(&json, "version", VERSION);
+	mu_json_unsigned(&json, "step", step);
+	mu_json_array_begin(&json, "files");
+	for (size_t i = 0; i < n; i++)
+		MU_TRY(describe(&json, folder, names[i], err));
+	mu_json_array_end(&json);
+	mu_json_object_end(&json);
+	return MURAL_OK;
+}
+
+mural_status mu_manifest_write(const char *folder, uint64_t step, const char *const *names, size_t n, mural_error *err)
+{
+	char path[MU_CHECKPOINT_FILE], *text = NULL;
+	size_t bytes = 0;
+	path_in(path, folder, MU_CHECKPOINT_MANIFEST);
+	FILE *memory = open_memstream(&text, &bytes);
+	if (!memory)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the manifest");
+	mural_status status = write_body(memory, folder, step, names, n, err);
+	if (fclose(memory) != 0 && status == MURAL_OK)
+		status = mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the manifest");
+	mu_file file = {0};
+	if (status == MURAL_OK)
+		status = mu_file_begin(&file, path, err);
+	if (status == MURAL_OK) {
+		size_t body = bytes - strlen(CLOSING);
+		fwrite(text, 1, body, file.out);
+		fprintf(file.out, TAIL, mu_checksum_of(text, body));
+		status = mu_file_commit(&file, err);
+	}
+	free(text);
+	return status;
+}
+
+static mural_status check_own_sum(const char *path, const char *text, size_t bytes, mural_error *err)
+{
+	char tail[TAIL_BYTES + 1];
+	if (bytes > TAIL_BYTES) {
+		snprintf(tail, sizeof tail, TAIL, mu_checksum_of(text, bytes - TAIL_BYTES));
+		if (memcmp(text + bytes - TAIL_BYTES, tail, TAIL_BYTES) == 0)
+			return MURAL_OK;
+	}
+	return mu_fail(err, MURAL_DATA, path, "the manifest was cut or changed: its own checksum does not fit");
+}
+
+/* A plain name: what a manifest says must not lead out of its folder. */
+static bool is_plain_name(const char *name)
+{
+	return name && *name && *name != '.' && strlen(name) < MU_CHECKPOINT_NAME && !strchr(name, '/');
+}
+
+static bool take_file(mu_manifest_file *file, const mu_hjson_value *value)
+{
+	const mu_hjson_value *name = mu_hjson_member(value, "name"), *bytes = mu_hjson_member(value, "bytes"),
+	                     *sum = mu_hjson_member(value, "xxh64");
+	char *end;
+	if (!name || !bytes || !sum || !is_plain_name(name->text) || !bytes->number.whole || !sum->text)
+		return false;
+	snprintf(file->name, sizeof file->name, "%s", name->text);
+	file->bytes = bytes->number.magnitude;
+	file->checksum = strtoull(sum->text, &end, 16);
+	return strlen(sum->text) == 16 && *end == '\0';
+}
+
+static bool take_tree(mu_manifest *manifest, const mu_hjson_value *root)
+{
+	const mu_hjson_value *format = mu_hjson_member(root, "format"), *version = mu_hjson_member(root, "version"),
+	                     *step = mu_hjson_member(root, "step"), *files = mu_hjson_member(root, "files");
+	if (!format || !format->text || strcmp(format->text, FORMAT) != 0 || !version ||
+	    version->number.magnitude != VERSION || !step || !step->number.whole || !files ||
+	    files->kind != MU_HJSON_ARRAY)
+		return false;
+	manifest->step = step->number.magnitude;
+	manifest->files = calloc(files->count + 1, sizeof *manifest->files);
+	for (const mu_hjson_value *file = files->first; file && manifest->files; file = file->next)
+		if (!take_file(&manifest->files[manifest->n_files++], file))
+			return false;
+	return manifest->files != NULL;
+}
+
+static mural_status parse(mu_manifest *manifest, const char *path, const char *text, size_t bytes, mural_error *err)
+{
+	mu_hjson *tree;
+	const mu_hjson_source source = {.name = path, .text = text, .bytes = bytes, .strict = true, .kind = MURAL_DATA};
+	MU_TRY(mu_hjson_read(&tree, &source, err));
+	bool taken = take_tree(manifest, mu_hjson_root(tree));
+	mu_hjson_free(tree);
+	if (taken)
+		return MURAL_OK;
+	return mu_fail(err, MURAL_DATA, path,
+	               "no manifest that this version of Mural can read (" FORMAT ", version %d)", VERSION);
+}
+
+mural_status mu_manifest_read(mu_manifest *manifest, const char *folder, mural_error *err)
+{
+	char path[MU_CHECKPOINT_FILE], *text;
+	size_t bytes;
+	*manifest = (mu_manifest){0};
+	path_in(path, folder, MU_CHECKPOINT_MANIFEST);
+	MU_TRY(mu_file_read(path, "checkpoint's manifest", LARGEST, MURAL_DATA, &text, &bytes, err));
+	mural_status status = check_own_sum(path, text, bytes, err);
+	if (status == MURAL_OK)
+		status = parse(manifest, path, text, bytes, err);
+	free(text);
+	return status;
+}
+
+static mural_status verify_file(const mu_manifest_file *file, const char *folder, mural_error *err)
+{
+	char path[MU_CHECKPOINT_FILE];
+	uint64_t bytes, value;
+	path_in(path, folder, file->name);
+	MU_TRY(mu_checksum_file(path, &bytes, &value, err));
+	if (bytes != file->bytes)
+		return mu_fail(err, MURAL_DATA, path, "the file has %llu bytes, and the manifest says %llu",
+		               (unsigned long long)bytes, (unsigned long long)file->bytes);
+	if (value != file->checksum)
+		return mu_fail(err, MURAL_DATA, path,
+		               "the file was changed: its checksum is %016" PRIx64
+		               ", and the manifest says %016" PRIx64,
+		               value, file->checksum);
+	return MURAL_OK;
+}
+
+mural_status mu_manifest_verify(const mu_manifest *manifest, const char *folder, mural_error *err)
+{
+	for (size_t i = 0; i < manifest->n_files; i++)
+		MU_TRY(verify_file(&manifest->files[i], folder, err));
+	return MURAL_OK;
+}
+
+void mu_manifest_release(mu_manifest *manifest)
+{
+	if (!manifest)
+		return;
+	free(manifest->files);
+	*manifest = (mu_manifest){0};
+}

@@ -1,0 +1,23 @@
+/* Optimizer state as safetensors: the moments of each parameter by its name, so that any number of ranks and any sharding can
+ * read what any other has written.
+ *
+ * A tensor "exp_avg.NAME" or "exp_avg_sq.NAME" (F32, one dim) holds elements [begin, end) of the parameter NAME, counted in
+ * row-major order. The metadata say under the tensor's name "BEGIN END TOTAL". A state may be spread over several files, each
+ * with its ranges; taken in order they tile every parameter. This build writes one file with whole tensors and reads any.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_OPTIMIZER_STATE_H
+#define MU_ENGINE_OPTIMIZER_STATE_H
+
+#include "engine/store.h"
+#include "model/vit.h"
+
+/* Both work on host memory and moments of type MU_F32. */
+
+mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, const char *path, mural_error *err);
+
+/* MURAL_DATA naming file and tensor when ranges do not tile the parameters, or belong to another model. Nothing is promised of the
+ * moments then. Padding stays as it is. */
+mural_status mu_optimizer_state_load(const mu_vit *vit, const mu_store *store, const char *const *paths, size_t n,
+                                     mural_error *err);
+
+#endif

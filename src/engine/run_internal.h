@@ -1,0 +1,40 @@
+/* A training run, shared by the files that make it up.
+ *
+ *     run.c          from data to result
+ *     run_resume.c   where a run goes on from, and in which folder
+ *     run_train.c    steps, epochs, checkpoints, stopping
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_RUN_INTERNAL_H
+#define MU_ENGINE_RUN_INTERNAL_H
+
+#include "engine/checkpoint.h"
+#include "engine/run_files.h"
+#include "monitor/host_stats.h"
+#include "monitor/progress.h"
+
+/* Everything that lives as long as the run. */
+typedef struct mu_run {
+	const mural_config *config;
+	const mural_config_report *report; /* rank 0's; may be NULL */
+	const mural_run_options *options;
+	mural_comm *comm;
+	int rank, ranks;
+	double begun; /* mu_now() */
+	mural_data *train, *test;
+	mural_engine *engine;
+	char set[MURAL_CHECKPOINT_PATH]; /* the checkpoint that it goes on from; "" = it begins. The same on all ranks */
+	char folder[MURAL_CHECKPOINT_PATH]; /* the run's; on all ranks once mu_run_open_files is through */
+	mu_run_files files; /* rank 0's */
+	mu_progress progress;
+	mu_host_stats host;
+	mu_run_totals totals; /* epochs has room for the whole run */
+} mu_run;
+
+/* All ranks: sets r->set from the options; rank 0 looks, verifies and warns of what it refused. */
+mural_status mu_run_choose_start(mu_run *r, mural_error *err);
+/* All ranks, with the engine's steps known: rank 0 opens the folder and its tables. */
+mural_status mu_run_open_files(mu_run *r, mural_error *err);
+/* All ranks: until the last step. MURAL_STOPPED, on all ranks, with a checkpoint written. */
+mural_status mu_run_train(mu_run *r, mural_error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* What a run has summed up so far; a checkpoint keeps it, so that tables and results of a run that stopped and went on are
+ * those of one that did not. SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_RUN_TOTALS_H
+#define MU_ENGINE_RUN_TOTALS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "monitor/timers.h"
+
+/* Sums over the steps of one epoch so far. */
+typedef struct mu_epoch_sums {
+	uint64_t images;
+	double loss, top1, seconds;
+} mu_epoch_sums;
+
+/* One line of the history in result.json; NaN where the test set was not evaluated. */
+typedef struct mu_epoch_row {
+	uint32_t epoch; /* from 1 */
+	double train_loss, train_accuracy, test_loss, test_accuracy, seconds;
+} mu_epoch_row;
+
+typedef struct mu_run_totals { /* all zero: a run that begins */
+	mu_epoch_sums epoch; /* of the epoch under way */
+	uint64_t images;
+	double seconds, evaluation_seconds;
+	double train_loss, train_accuracy, test_loss, test_accuracy, test_top5; /* of the last time they were known */
+	double phase_seconds[MU_PHASE_COUNT];
+	mu_epoch_row *epochs; /* owned by whoever owns the struct; malloc'ed */
+	size_t n_epochs;
+} mu_run_totals;
+
+#endif

@@ -1,0 +1,198 @@
+/* The steps of a run, and what happens between them: rows of the tables, evaluations, checkpoints, stopping.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "comm/comm.h"
+#include "engine/run_internal.h"
+
+static void add_up(mu_run *r, const mural_step_facts *step)
+{
+	mu_run_totals *totals = &r->totals;
+	totals->epoch.images += step->images;
+	totals->epoch.loss += step->loss * (double)step->images;
+	totals->epoch.top1 += step->top1 * (double)step->images;
+	totals->epoch.seconds += step->seconds;
+	totals->images += step->images;
+	totals->seconds += step->seconds;
+}
+
+static mural_status record_step(mu_run *r, const mural_step_facts *step, mural_error *err)
+{
+	if (r->rank != 0)
+		return MURAL_OK;
+	const double seconds[MU_PHASE_COUNT] = {
+	        [MU_PHASE_DATA] = step->data_seconds,         [MU_PHASE_FORWARD] = step->forward_seconds,
+	        [MU_PHASE_BACKWARD] = step->backward_seconds, [MU_PHASE_EXPOSED] = step->exposed_seconds,
+	        [MU_PHASE_HIDDEN] = step->hidden_seconds,     [MU_PHASE_OPTIMIZER] = step->optimizer_seconds,
+	};
+	mu_steps_row row = {
+	        .step = step->step,
+	        .epoch = step->epoch + 1u,
+	        .loss = step->loss,
+	        .learning_rate = step->learning_rate,
+	        .gradient_norm = step->gradient_norm,
+	        .images = step->images,
+	        .seconds = seconds,
+	};
+	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
+		r->totals.phase_seconds[phase] += seconds[phase];
+	return mu_steps_write(&r->files.steps, &row, err);
+}
+
+static void show_step(mu_run *r, const mural_step_facts *step)
+{
+	const mu_run_totals *totals = &r->totals;
+	uint64_t per_epoch = mural_engine_steps_per_epoch(r->engine);
+	mu_progress_point point = {
+	        .epoch = step->epoch + 1u,
+	        .step = (step->step - 1) % per_epoch + 1,
+	        .loss = totals->epoch.loss / (double)totals->epoch.images,
+	        .accuracy = totals->epoch.top1 / (double)totals->epoch.images,
+	        .images = totals->images,
+	        .seconds = totals->seconds,
+	};
+	mu_progress_step(&r->progress, &point);
+}
+
+/* One row per rank, gathered by rank 0. */
+static mural_status record_metrics(mu_run *r, uint64_t epoch, double seconds, mural_error *err)
+{
+	mu_metrics_row mine = {.timestamp = time(NULL), .rank = r->rank, .epoch = epoch, .seconds = seconds};
+	mu_host_stats_sample(&r->host, &mine.device);
+	mural_status written = MURAL_OK;
+	for (int rank = 0; rank < r->ranks; rank++) {
+		mu_metrics_row row = mine;
+		MU_TRY(mu_comm_broadcast(r->comm, &row, sizeof row, rank, err));
+		if (r->rank == 0 && written == MURAL_OK)
+			written = mu_metrics_write(&r->files.metrics, &row, err);
+	}
+	return mu_comm_agree(r->comm, written, err);
+}
+
+static mural_status evaluate(mu_run *r, mu_epoch_row *row, mural_error *err)
+{
+	mural_evaluation test;
+	MU_TRY(mural_engine_evaluate(r->engine, r->test, &test, err));
+	row->test_loss = r->totals.test_loss = test.loss;
+	row->test_accuracy = r->totals.test_accuracy = test.top1;
+	r->totals.test_top5 = test.top5;
+	r->totals.evaluation_seconds += test.seconds;
+	return MURAL_OK;
+}
+
+static bool is_last(const mu_run *r)
+{
+	return mural_engine_steps_done(r->engine) >= mural_engine_total_steps(r->engine);
+}
+
+/* epoch: from 1. */
+static mural_status end_epoch(mu_run *r, uint32_t epoch, mural_error *err)
+{
+	mu_run_totals *totals = &r->totals;
+	double images = (double)totals->epoch.images;
+	uint32_t every = r->config->run.eval_every;
+	mu_epoch_row *row = &totals->epochs[totals->n_epochs++];
+	*row = (mu_epoch_row){
+	        .epoch = epoch,
+	        .train_loss = totals->epoch.loss / images,
+	        .train_accuracy = totals->epoch.top1 / images,
+	        .seconds = totals->epoch.seconds,
+	        .test_loss = NAN,
+	        .test_accuracy = NAN,
+	};
+	totals->train_loss = row->train_loss;
+	totals->train_accuracy = row->train_accuracy;
+	totals->epoch = (mu_epoch_sums){0};
+	MU_TRY(record_metrics(r, epoch, row->seconds, err));
+	if (is_last(r) || (every > 0 && epoch % every == 0)) {
+		MU_TRY(evaluate(r, row, err));
+		mu_progress_line(
+		        &r->progress,
+		        "epoch %u: train loss %.4f, train accuracy %.4f, test loss %.4f, test accuracy %.4f, %.1f s",
+		        row->epoch, row->train_loss, row->train_accuracy, row->test_loss, row->test_accuracy,
+		        row->seconds);
+	} else {
+		mu_progress_line(&r->progress, "epoch %u: train loss %.4f, train accuracy %.4f, %.1f s", row->epoch,
+		                 row->train_loss, row->train_accuracy, row->seconds);
+	}
+	return MURAL_OK;
+}
+
+/* After the last step: the rest of an epoch that --max-steps cut short, and the test of a run that went on from a checkpoint with
+ * nothing left to do. */
+static mural_status end_run(mu_run *r, mural_error *err)
+{
+	mu_run_totals *totals = &r->totals;
+	uint64_t epochs = mural_engine_steps_done(r->engine) / mural_engine_steps_per_epoch(r->engine);
+	if (totals->epoch.images > 0)
+		return end_epoch(r, (uint32_t)epochs + 1, err);
+	if (totals->n_epochs > 0 && isnan(totals->epochs[totals->n_epochs - 1].test_loss))
+		return evaluate(r, &totals->epochs[totals->n_epochs - 1], err);
+	return MURAL_OK;
+}
+
+static bool checkpoint_is_due(const mu_run *r, const mural_step_facts *step)
+{
+	const mural_checkpoint_config *c = &r->config->checkpoint;
+	return step->stop_asked || (c->every_steps > 0 && step->step % c->every_steps == 0) ||
+	       (c->every_epochs > 0 && step->epoch_ends && (step->epoch + 1u) % c->every_epochs == 0) ||
+	       (is_last(r) && (c->every_steps > 0 || c->every_epochs > 0));
+}
+
+static mural_status save_checkpoint(mu_run *r, mural_error *err)
+{
+	mural_status status = r->rank == 0 ? mu_run_files_sync(&r->files, err) : MURAL_OK;
+	MU_TRY(mu_comm_agree(r->comm, status, err));
+	return mu_checkpoint_save(r->engine, r->folder, r->config->checkpoint.keep, &r->totals, err);
+}
+
+static void pass_on_wishes(mu_run *r)
+{
+	double hours = (mu_now() - r->begun) / 3600;
+	bool time_is_up = r->config->run.max_hours > 0 && hours >= r->config->run.max_hours;
+	if (time_is_up || (r->options->stop_asked && r->options->stop_asked()))
+		mural_engine_ask_stop(r->engine);
+}
+
+/* The same words on all ranks. */
+static mural_status stopped(mu_run *r, mural_error *err)
+{
+	mural_status status = mu_fail(err, MURAL_STOPPED, NULL,
+	                              "stopped after step %llu of %llu, with a checkpoint; to go on: --resume %s",
+	                              (unsigned long long)mural_engine_steps_done(r->engine),
+	                              (unsigned long long)mural_engine_total_steps(r->engine), r->folder);
+	return mu_comm_agree(r->comm, status, err);
+}
+
+/* What follows a step that ends an epoch or the run, or is to be kept. All ranks come here after the same steps. */
+static mural_status between_steps(mu_run *r, const mural_step_facts *step, bool due, mural_status recorded,
+                                  mural_error *err)
+{
+	MU_TRY(mu_comm_agree(r->comm, recorded, err));
+	if (step->epoch_ends)
+		MU_TRY(end_epoch(r, step->epoch + 1u, err));
+	if (due)
+		MU_TRY(save_checkpoint(r, err));
+	return step->stop_asked && !is_last(r) ? stopped(r, err) : MURAL_OK;
+}
+
+mural_status mu_run_train(mu_run *r, mural_error *err)
+{
+	for (;;) {
+		mural_step_facts step;
+		pass_on_wishes(r);
+		MU_TRY(mural_engine_step(r->engine, &step, err));
+		if (step.finished)
+			return end_run(r, err);
+		add_up(r, &step);
+		show_step(r, &step);
+		mural_status recorded = record_step(r, &step, err);
+		bool due = checkpoint_is_due(r, &step);
+		if (due || step.epoch_ends || is_last(r))
+			MU_TRY(between_steps(r, &step, due, recorded, err));
+		else
+			mural_engine_leave(r->engine, recorded);
+	}
+}

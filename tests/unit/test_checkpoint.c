@@ -1,0 +1,473 @@
+/* Checkpoints: a set brings everything back bit for bit, every kind of damage is refused by name, and the sets of a run are
+ * kept, chosen and removed as promised. timeout: 300
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/files.h"
+#include "base/safetensors.h"
+#include "engine/checkpoint.h"
+#include "engine/optimizer_state.h"
+#include "support/data_files.h"
+
+static char *folder; /* the run's */
+static mural_comm *comm;
+
+typedef struct training {
+	mural_config config;
+	mural_data *data;
+	mural_engine *engine;
+} training;
+
+static void create(training *t, const char *option, const char *value)
+{
+	const char *argv[] = {"--model",
+	                      "mu",
+	                      "--image-size",
+	                      "8",
+	                      "--patch",
+	                      "4",
+	                      "--channels",
+	                      "1",
+	                      "--classes",
+	                      "3",
+	                      "--data",
+	                      "synthetic",
+	                      "--synthetic-images",
+	                      "22",
+	                      "--batch",
+	                      "6",
+	                      "--dropout",
+	                      "0.1",
+	                      "--epochs",
+	                      "9",
+	                      "--micro-batch",
+	                      "3",
+	                      "--threads",
+	                      "1",
+	                      option,
+	                      value};
+	mural_error err = {0};
+	int argc = (int)(sizeof argv / sizeof *argv) - (option ? 0 : 2);
+	mural_config_sources sources = {.argc = argc, .argv = argv, .ranks = 1};
+	*t = (training){0};
+	mural_config_resolve(&t->config, NULL, &sources, &err);
+	assert_string_equal(err.message, "");
+	const mural_model_config *m = &t->config.model;
+	assert_int_equal(mural_data_open(&t->data, &t->config.data, MURAL_SPLIT_TRAIN, t->config.run.seed, m->channels,
+	                                 m->image_height, m->image_width, m->classes, &err),
+	                 MURAL_OK);
+	mural_engine_settings settings = {.config = &t->config, .comm = comm, .training = true, .train = t->data};
+	assert_int_equal(mural_engine_create(&t->engine, &settings, &err), MURAL_OK);
+}
+
+static void destroy(training *t)
+{
+	mural_engine_free(t->engine);
+	mural_data_free(t->data);
+}
+
+static void begin(training *t)
+{
+	mural_error err = {0};
+	mural_engine_train_begin(t->engine, &err);
+	assert_string_equal(err.message, "");
+}
+
+static double step(training *t)
+{
+	mural_step_facts facts;
+	assert_int_equal(mural_engine_step(t->engine, &facts, NULL), MURAL_OK);
+	assert_false(facts.finished);
+	return facts.loss;
+}
+
+static int enter(void **state)
+{
+	(void)state;
+	folder = test_folder_create();
+	return !folder || mural_comm_open(&comm, "self", NULL) != MURAL_OK;
+}
+
+static int leave(void **state)
+{
+	(void)state;
+	mural_comm_close(comm);
+	mu_checkpoint_clear(folder);
+	test_folder_remove(folder);
+	return 0;
+}
+
+static int each(void **state)
+{
+	(void)state;
+	mu_checkpoint_clear(folder);
+	return 0;
+}
+
+/* A run of `steps` steps with a set after each of them. */
+static void run_with_sets(uint64_t steps, unsigned keep)
+{
+	training t;
+	create(&t, NULL, NULL);
+	begin(&t);
+	for (uint64_t i = 0; i < steps; i++) {
+		step(&t);
+		assert_int_equal(mural_checkpoint_save(t.engine, folder, keep, NULL), MURAL_OK);
+	}
+	destroy(&t);
+}
+
+static const char *path_of(uint64_t number, const char *name)
+{
+	static char path[MU_CHECKPOINT_FILE];
+	char set[MURAL_CHECKPOINT_PATH];
+	assert_int_equal(mu_checkpoint_path(set, folder, number, NULL), MURAL_OK);
+	snprintf(path, sizeof path, "%s/%s", set, name);
+	return path;
+}
+
+static bool exists(uint64_t number)
+{
+	return access(path_of(number, MU_CHECKPOINT_MANIFEST), F_OK) == 0;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t n)
+{
+	FILE *out = fopen(path, "wb");
+	assert_non_null(out);
+	assert_int_equal(fwrite(bytes, 1, n, out), n);
+	assert_int_equal(fclose(out), 0);
+}
+
+/* A copy that the caller frees. */
+static char *read_bytes(const char *path, size_t *n)
+{
+	char *bytes;
+	assert_int_equal(mu_file_read(path, "file", 1 << 24, MURAL_DATA, &bytes, n, NULL), MURAL_OK);
+	return bytes;
+}
+
+/* Steps 1 .. 3 of 4 make an epoch; the set is taken in the middle of the second one. */
+static void a_set_brings_everything_back(void **state)
+{
+	(void)state;
+	enum { BEFORE = 6, AFTER = 9 };
+	training a, b;
+	double expected[AFTER];
+	mural_checkpoint_choice choice;
+	create(&a, NULL, NULL);
+	begin(&a);
+	for (int i = 0; i < BEFORE; i++)
+		step(&a);
+	mu_epoch_row rows[2] = {{.epoch = 1, .train_loss = 0.1, .test_loss = 1.0 / 3, .test_accuracy = 0.25},
+	                        {.epoch = 2, .train_loss = 1e-300, .train_accuracy = 1, .seconds = 2.5}};
+	mu_run_totals totals = {.epoch = {.images = 12, .loss = 0.1 + 0.2, .top1 = 7, .seconds = 1e-9},
+	                        .images = UINT64_MAX,
+	                        .seconds = 3.25,
+	                        .test_top5 = 0.75,
+	                        .phase_seconds = {[MU_PHASE_DATA] = 0.7},
+	                        .epochs = rows,
+	                        .n_epochs = 2};
+	assert_int_equal(mu_checkpoint_save(a.engine, folder, 2, &totals, NULL), MURAL_OK);
+
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_true(choice.found);
+	assert_string_equal(choice.refused, "");
+	assert_int_equal(choice.step, BEFORE);
+	create(&b, NULL, NULL);
+	mu_run_totals back;
+	assert_int_equal(mu_checkpoint_load(b.engine, choice.set, &back, NULL), MURAL_OK);
+	assert_int_equal(mural_engine_steps_done(b.engine), BEFORE);
+	assert_int_equal(b.engine->updates_applied, BEFORE);
+	size_t bytes = a.engine->store.elements * sizeof(float);
+	assert_memory_equal(a.engine->store.parameters, b.engine->store.parameters, bytes);
+	assert_memory_equal(a.engine->store.m, b.engine->store.m, bytes);
+	assert_memory_equal(a.engine->store.v, b.engine->store.v, bytes);
+	assert_memory_equal(&back.epoch, &totals.epoch, sizeof back.epoch);
+	assert_true(back.images == UINT64_MAX && back.seconds == 3.25 && back.test_top5 == 0.75);
+	assert_memory_equal(back.phase_seconds, totals.phase_seconds, sizeof back.phase_seconds);
+	assert_int_equal(back.n_epochs, 2);
+	assert_memory_equal(back.epochs, rows, sizeof rows);
+	free(back.epochs);
+
+	for (int i = 0; i < AFTER; i++)
+		expected[i] = step(&a);
+	begin(&b);
+	for (int i = 0; i < AFTER; i++)
+		assert_true(step(&b) == expected[i]);
+	assert_memory_equal(a.engine->store.parameters, b.engine->store.parameters, bytes);
+	destroy(&a);
+	destroy(&b);
+}
+
+static void expect_refused(uint64_t number, const char *name)
+{
+	char set[MURAL_CHECKPOINT_PATH];
+	mural_error err = {0};
+	assert_int_equal(mu_checkpoint_path(set, folder, number, NULL), MURAL_OK);
+	assert_int_equal(mural_checkpoint_verify(set, &err), MURAL_DATA);
+	assert_non_null(strstr(err.where, name));
+	/* The one before it is taken, and why is said. */
+	mural_checkpoint_choice choice;
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_true(choice.found);
+	assert_int_equal(choice.step, number - 1);
+	assert_non_null(strstr(choice.refused, name));
+}
+
+static void every_damage_is_refused(void **state)
+{
+	(void)state;
+	static const char *const names[] = {MU_CHECKPOINT_MODEL, MU_CHECKPOINT_OPTIMIZER, MU_CHECKPOINT_STATE,
+	                                    MU_CHECKPOINT_MANIFEST};
+	run_with_sets(2, 2);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char path[MU_CHECKPOINT_FILE];
+		size_t n;
+		snprintf(path, sizeof path, "%s", path_of(2, names[i]));
+		char *bytes = read_bytes(path, &n);
+		assert_int_equal(unlink(path), 0);
+		expect_refused(2, names[i]);
+		write_bytes(path, bytes, n - 1);
+		expect_refused(2, names[i]);
+		write_bytes(path, bytes, 0);
+		expect_refused(2, names[i]);
+		for (size_t at = 0; at < n; at += n / 7) {
+			bytes[at] ^= 16;
+			write_bytes(path, bytes, n);
+			expect_refused(2, names[i]);
+			bytes[at] ^= 16;
+		}
+		bytes[n] = 'x'; /* where mu_file_read put its NUL */
+		write_bytes(path, bytes, n + 1);
+		expect_refused(2, names[i]);
+		write_bytes(path, bytes, n);
+		free(bytes);
+	}
+	mural_checkpoint_choice choice;
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_int_equal(choice.step, 2);
+	assert_string_equal(choice.refused, "");
+}
+
+static void latest_is_preferred_and_replaced(void **state)
+{
+	(void)state;
+	mural_checkpoint_choice choice;
+	char path[MU_CHECKPOINT_FILE];
+	run_with_sets(3, 3);
+	snprintf(path, sizeof path, "%s/checkpoints/latest", folder);
+	write_bytes(path, "step-00000002\n", 14);
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_int_equal(choice.step, 2);
+	write_bytes(path, "step-00000007\n", 14);
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_int_equal(choice.step, 3);
+	assert_non_null(strstr(choice.refused, "checkpoints/latest: names 'step-00000007', and there is no such set"));
+	unlink(path);
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_int_equal(choice.step, 3);
+	assert_non_null(strstr(choice.refused, "checkpoints/latest: cannot open"));
+}
+
+static void nothing_and_nothing_whole(void **state)
+{
+	(void)state;
+	mural_checkpoint_choice choice;
+	mural_error err = {0};
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_false(choice.found);
+	assert_int_equal(mural_checkpoint_find(&choice, "/nonexistent/run", NULL), MURAL_OK);
+	assert_false(choice.found);
+	run_with_sets(2, 2);
+	unlink(path_of(1, MU_CHECKPOINT_MANIFEST));
+	unlink(path_of(2, MU_CHECKPOINT_MODEL));
+	assert_int_equal(mural_checkpoint_find(&choice, folder, &err), MURAL_DATA);
+	assert_non_null(strstr(err.message, "none of the 2 checkpoints"));
+	assert_non_null(strstr(err.where, "step-00000002/model.safetensors"));
+	assert_non_null(strstr(err.where, "step-00000001/manifest.json"));
+	/* By its own path a set must be whole itself. */
+	char set[MURAL_CHECKPOINT_PATH];
+	err = (mural_error){0};
+	assert_int_equal(mu_checkpoint_path(set, folder, 2, NULL), MURAL_OK);
+	assert_int_equal(mural_checkpoint_find(&choice, set, &err), MURAL_DATA);
+	assert_false(choice.found);
+}
+
+static void the_newest_sets_stay(void **state)
+{
+	(void)state;
+	run_with_sets(5, 2);
+	for (uint64_t i = 1; i <= 5; i++)
+		assert_int_equal(exists(i), i >= 4);
+	/* A run that went back and writes again: later sets and leftovers go, the same step is replaced. */
+	training t;
+	create(&t, NULL, NULL);
+	begin(&t);
+	for (int i = 0; i < 4; i++)
+		step(&t);
+	char leftover[MU_CHECKPOINT_FILE];
+	snprintf(leftover, sizeof leftover, "%s/checkpoints/step-00000009.part", folder);
+	assert_int_equal(mkdir(leftover, 0777), 0);
+	struct stat before, after;
+	assert_int_equal(stat(path_of(4, MU_CHECKPOINT_MANIFEST), &before), 0);
+	assert_int_equal(mural_checkpoint_save(t.engine, folder, 2, NULL), MURAL_OK);
+	assert_int_equal(stat(path_of(4, MU_CHECKPOINT_MANIFEST), &after), 0);
+	assert_true(before.st_ino != after.st_ino);
+	assert_false(exists(5));
+	assert_int_equal(access(leftover, F_OK), -1);
+	destroy(&t);
+	mural_checkpoint_choice choice;
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_int_equal(choice.step, 4);
+}
+
+static void another_training_is_refused(void **state)
+{
+	(void)state;
+	static const char *const cases[][3] = {
+	        {"--seed", "5", "mural.seed is 0 there and 5 here"},
+	        {"--batch", "3", "train_batch_size is 6 there and 3 here"},
+	        {"--synthetic-images", "30", "the number of training images is 22 there and 30 here"},
+	        {"--width", "96", "mural.width is "},
+	        {"--image-size", "4x8", "mural.image_size is 8x8 there and 4x8 here"},
+	        {"--optimizer", "Adam", "optimizer.type is adamw there and adam here"},
+	};
+	mural_checkpoint_choice choice;
+	run_with_sets(1, 1);
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		training t;
+		mural_error err = {0};
+		create(&t, cases[i][0], cases[i][1]);
+		assert_int_equal(mural_checkpoint_load(t.engine, choice.set, &err), MURAL_USAGE);
+		assert_non_null(strstr(err.message, cases[i][2]));
+		destroy(&t);
+	}
+	training t; /* what may change */
+	create(&t, "--lr", "0.5");
+	assert_int_equal(mural_checkpoint_load(t.engine, choice.set, NULL), MURAL_OK);
+	begin(&t);
+	mural_error err = {0};
+	assert_int_equal(mural_checkpoint_load(t.engine, choice.set, &err), MURAL_USAGE);
+	destroy(&t);
+}
+
+/* The moments' file, cut into two in the middle of each tensor, as two ranks would write it. */
+static void write_shards(const char *whole, char paths[2][MU_CHECKPOINT_FILE])
+{
+	mu_safetensors *file;
+	assert_int_equal(mu_safetensors_open(&file, whole, NULL), MURAL_OK);
+	size_t n = mu_safetensors_count(file);
+	for (int shard = 0; shard < 2; shard++) {
+		mu_safetensors_item *items = calloc(n, sizeof *items);
+		mu_safetensors_note *notes = calloc(n, sizeof *notes);
+		char(*texts)[80] = calloc(n, sizeof *texts);
+		size_t *dims = calloc(n, sizeof *dims);
+		float **values = calloc(n, sizeof *values);
+		for (size_t i = 0; i < n; i++) {
+			const mu_safetensor *tensor = mu_safetensors_at(file, i);
+			size_t total = tensor->dims[0], half = total / 2, from = shard ? half : 0;
+			dims[i] = shard ? total - half : half;
+			values[i] = malloc(total * sizeof(float));
+			assert_int_equal(mu_safetensors_read(file, tensor, values[i], NULL), MURAL_OK);
+			snprintf(texts[i], sizeof texts[i], "%zu %zu %zu", from, from + dims[i], total);
+			notes[i] = (mu_safetensors_note){tensor->name, texts[i]};
+			items[i] = (mu_safetensors_item){.name = tensor->name,
+			                                 .type = MU_F32,
+			                                 .n_dims = 1,
+			                                 .dims = &dims[i],
+			                                 .data = values[i] + from};
+		}
+		snprintf(paths[shard], MU_CHECKPOINT_FILE, "%s/checkpoints/shard-%d", folder, shard);
+		assert_int_equal(mu_safetensors_write_noted(paths[shard], items, n, notes, n, NULL), MURAL_OK);
+		for (size_t i = 0; i < n; i++)
+			free(values[i]);
+		free(values);
+		free(dims);
+		free(texts);
+		free(notes);
+		free(items);
+	}
+	mu_safetensors_free(file);
+}
+
+static void moments_may_lie_in_shards(void **state)
+{
+	(void)state;
+	char paths[2][MU_CHECKPOINT_FILE];
+	training t;
+	create(&t, NULL, NULL);
+	begin(&t);
+	step(&t);
+	assert_int_equal(mural_checkpoint_save(t.engine, folder, 1, NULL), MURAL_OK);
+	write_shards(path_of(1, MU_CHECKPOINT_OPTIMIZER), paths);
+	mu_store *store = &t.engine->store;
+	size_t bytes = store->elements * sizeof(float);
+	float *m = malloc(bytes), *v = malloc(bytes);
+	memcpy(m, store->m, bytes);
+	memcpy(v, store->v, bytes);
+	memset(store->m, 0, bytes);
+	memset(store->v, 0, bytes);
+	const char *list[2] = {paths[0], paths[1]};
+	assert_int_equal(mu_optimizer_state_load(&t.engine->vit, store, list, 2, NULL), MURAL_OK);
+	assert_memory_equal(store->m, m, bytes);
+	assert_memory_equal(store->v, v, bytes);
+
+	mural_error err = {0};
+	assert_int_equal(mu_optimizer_state_load(&t.engine->vit, store, list, 1, &err), MURAL_DATA);
+	assert_non_null(strstr(err.message, "ends at element"));
+	err = (mural_error){0};
+	const char *turned[2] = {paths[1], paths[0]};
+	assert_int_equal(mu_optimizer_state_load(&t.engine->vit, store, turned, 2, &err), MURAL_DATA);
+	assert_non_null(strstr(err.message, "should go on at element 0"));
+	const char *twice[3] = {paths[0], paths[1], paths[1]};
+	assert_int_equal(mu_optimizer_state_load(&t.engine->vit, store, twice, 3, NULL), MURAL_DATA);
+	free(m);
+	free(v);
+	destroy(&t);
+	unlink(paths[0]);
+	unlink(paths[1]);
+}
+
+static void the_run_of_a_set(void **state)
+{
+	(void)state;
+	static const char *const cases[][2] = {
+	        {"runs/a/checkpoints/step-00000001", "runs/a"},
+	        {"/a/checkpoints//step-00000001/", "/a"},
+	        {"checkpoints/step-00000001", "."},
+	        {"/checkpoints/step-00000001", "/"},
+	        {"elsewhere/step-00000001", ""},
+	        {"step-00000001", ""},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char run[MURAL_CHECKPOINT_PATH];
+		mu_checkpoint_run_of(run, cases[i][0]);
+		assert_string_equal(run, cases[i][1]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup(a_set_brings_everything_back, each),
+	        cmocka_unit_test_setup(every_damage_is_refused, each),
+	        cmocka_unit_test_setup(latest_is_preferred_and_replaced, each),
+	        cmocka_unit_test_setup(nothing_and_nothing_whole, each),
+	        cmocka_unit_test_setup(the_newest_sets_stay, each),
+	        cmocka_unit_test_setup(another_training_is_refused, each),
+	        cmocka_unit_test_setup(moments_may_lie_in_shards, each),
+	        cmocka_unit_test(the_run_of_a_set),
+	};
+	return cmocka_run_group_tests(tests, enter, leave);
+}
