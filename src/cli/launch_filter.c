@@ -18,12 +18,14 @@ static bool is_rule(const char *line, size_t n, char c)
 	return n >= RULE && strspn(line, (char[]){c, '\0'}) >= n;
 }
 
-/* "[host:1234] ", "[mpiexec@host] ", "[proxy:0:0@host] " */
+/* "[host:1234] ", "[host][[5627,1],0][file.c:266:function] ", "[mpiexec@host] ", "[proxy:0:0@host] " */
 static bool is_tagged(const char *line)
 {
 	if (line[0] != '[')
 		return false;
 	size_t name = strcspn(line + 1, ":@] ");
+	if (name > 0 && strncmp(line + 1 + name, "][[", 3) == 0)
+		return true;
 	if (name == 0 || (line[1 + name] != ':' && line[1 + name] != '@'))
 		return false;
 	if (strncmp(line, "[mpiexec@", 9) == 0 || strncmp(line, "[proxy:", 7) == 0)
