@@ -5,6 +5,8 @@
 program=$1
 . "$(dirname "$0")/../support/mpi.sh"
 export TMPDIR=$work
+# A sanitizer would catch SIGSEGV and exit; here the signal has to end the rank.
+export ASAN_OPTIONS=$ASAN_OPTIONS:handle_segv=0 TSAN_OPTIONS=$TSAN_OPTIONS:handle_segv=0
 set -m # background jobs do not ignore SIGINT then
 
 children_of() {
