@@ -52,7 +52,7 @@ struct gelu_gradient {
 MU_CPU_INLINE void gradient_row(const struct gelu_gradient *g, size_t row, float *sum)
 {
 	const size_t width = g->width;
-	const mu_real *pre = g->pre + row * width;
+	const mu_real *pre = g->pre ? g->pre + row * width : NULL;
 	mu_real *d_y = g->d_y + row * width;
 	for (size_t j = 0; j < width; j += MU_LANES) {
 		mu_simd d = mu_real_load_up_to(d_y + j, width - j);
