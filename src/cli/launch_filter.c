@@ -145,7 +145,7 @@ static void word_after(const char *text, const char *label, char *word, size_t c
 	if (!at)
 		return;
 	at += strlen(label);
-	snprintf(word, capacity, "%.*s", (int)strcspn(at, " \n"), at);
+	snprintf(word, capacity, "%.*s", (int)strcspn(at, " "), at);
 }
 
 static int at_least(int n, int least)
@@ -190,7 +190,11 @@ static void find_in_mpich(const char *text, launch_death *death)
 
 void launch_filter_find_death(const launch_filter *f, launch_death *death)
 {
+	/* Open MPI 5 breaks its lines anywhere. */
+	char text[sizeof f->held];
+	for (size_t i = 0; i < sizeof text; i++)
+		text[i] = f->held[i] == '\n' ? ' ' : f->held[i];
 	*death = (launch_death){.rank = -1};
-	if (!find_in_open_mpi(f->held, death))
-		find_in_mpich(f->held, death);
+	if (!find_in_open_mpi(text, death))
+		find_in_mpich(text, death);
 }

@@ -93,7 +93,8 @@ expect '^mural: one of 4 ranks \(node c12\) was killed by signal 9 \(Killed\)' "
 imitate 'mpirun (Open MPI) 5.0.3' "[c12:71] *** Process received signal ***
 [c12][[1638,1],0][btl_tcp_proc.c:266:mca_btl_tcp_proc_create_interface_graph] Unable to find reachable pairing
 $dashes
-prterun noticed that process rank 1 with PID 72 on node c12 exited on signal 11 (Segmentation fault).
+prterun noticed that process rank 1 with PID 72 on node c12 exited on
+signal 11 (Segmentation fault).
 $dashes" 139
 run 1 "$probe" --ranks 2 sum
 expect '^mural: rank 1 of 2 \(node c12\) was killed by signal 11 \(Segmentation fault\)$' "$work/err"
