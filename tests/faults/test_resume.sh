@@ -90,6 +90,6 @@ train 0 --run-dir "$work/nothing" --overwrite --checkpoint-epochs 0
 
 # Kills at random moments.
 for ranks in 1 2; do
-	"$here/scripts/fault-campaign" --program "$program" --kills 10 --ranks $ranks --seed $ranks || exit 1
+	"$here/scripts/fault-campaign" --program "$program" --kills $((15 - 5 * ranks)) --ranks $ranks --seed $ranks || exit 1
 done
 exit 0
