@@ -210,6 +210,9 @@ static mural_status set_environment(launch *l, mural_error *err)
 	setenv("MURAL_PARENT", "1", 1);
 	setenv("MURAL_ERROR_DIR", l->folder, 1);
 	setenv("MURAL_TTY", columns, 1);
+	/* All ranks are on this machine, which may be without a network: Open MPI 5 would complain. */
+	if (!getenv("OMPI_MCA_btl_tcp_if_exclude"))
+		setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
 	return MURAL_OK;
 }
 
