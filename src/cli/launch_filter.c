@@ -154,7 +154,8 @@ static int at_least(int n, int least)
 }
 
 /* "... noticed that process rank 1 with PID 71 on node c12 exited on signal 9 (Killed)." or
- * "... The first process to do so was:\n  Process name: [[5627,1],1]\n  Exit code:    3" */
+ * "... The first process to do so was:\n  Process name: [[5627,1],1]\n  Exit code:    3", in Open MPI 5 with
+ * "[prterun-c12-5627@1,1]" */
 static bool find_in_open_mpi(const char *text, launch_death *death)
 {
 	const char *killed = strstr(text, "noticed that process rank ");
@@ -164,11 +165,11 @@ static bool find_in_open_mpi(const char *text, launch_death *death)
 		word_after(killed, "on node ", death->host, sizeof death->host);
 		return true;
 	}
-	const char *ended = strstr(text, "Process name: [[");
+	const char *ended = strstr(text, "Process name: [");
 	if (!ended || number_after(ended, "Exit code:") <= 0)
 		return false;
 	death->code = number_after(ended, "Exit code:");
-	death->rank = number_after(ended, "],");
+	death->rank = number_after(ended, strncmp(ended, "Process name: [[", 16) == 0 ? "]," : "@1,");
 	return true;
 }
 

@@ -100,6 +100,17 @@ run 1 "$probe" --ranks 2 sum
 expect '^mural: rank 1 of 2 \(node c12\) was killed by signal 11 \(Segmentation fault\)$' "$work/err"
 [ "$(wc -l <"$work/err")" = 1 ] || { cat "$work/err"; fail "more than one message"; }
 
+imitate 'mpirun (Open MPI) 5.0.7' "$dashes
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-c12-16565@1,1]
+   Exit code:    3
+$dashes" 3
+run 3 "$probe" --ranks 2 sum
+expect '^mural: rank 1 of 2 ended with code 3 and left no message$' "$work/err"
+[ "$(wc -l <"$work/err")" = 1 ] || { cat "$work/err"; fail "more than one message"; }
+
 # Nothing explains it: then mpirun's own words are shown.
 imitate 'mpirun (Open MPI) 4.1.4' "$dashes
 There are not enough slots available in the system
