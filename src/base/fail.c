@@ -49,7 +49,7 @@ void mural_error_print(const mural_error *err, FILE *out)
 	print_lines(out, err->context);
 }
 
-mural_status mu_fail(mural_error *err, mural_status status, const char *where, const char *format, ...)
+mural_status(mu_fail)(mural_error *err, mural_status status, const char *where, const char *format, ...)
 {
 	if (!err)
 		return status;

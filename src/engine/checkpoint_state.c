@@ -38,8 +38,11 @@ static const real row_reals[] = {{"train_loss", offsetof(mu_epoch_row, train_los
 
 static void write_reals(mu_json *json, const real *reals, size_t n, const void *from)
 {
-	for (size_t i = 0; i < n; i++)
-		mu_json_number(json, reals[i].key, *(const double *)((const char *)from + reals[i].offset));
+	for (size_t i = 0; i < n; i++) {
+		double value;
+		memcpy(&value, (const char *)from + reals[i].offset, sizeof value);
+		mu_json_number(json, reals[i].key, value);
+	}
 }
 
 static void write_totals(mu_json *json, const mu_run_totals *totals)
@@ -117,8 +120,10 @@ static double read_real(reader *r, const mu_hjson_value *object, const char *key
 
 static void read_reals(reader *r, const mu_hjson_value *object, const real *reals, size_t n, void *to)
 {
-	for (size_t i = 0; i < n; i++)
-		*(double *)((char *)to + reals[i].offset) = read_real(r, object, reals[i].key);
+	for (size_t i = 0; i < n; i++) {
+		const double value = read_real(r, object, reals[i].key);
+		memcpy((char *)to + reals[i].offset, &value, sizeof value);
+	}
 }
 
 static void read_rows(reader *r, const mu_hjson_value *list, mu_run_totals *totals)

@@ -52,11 +52,11 @@ struct gelu_gradient {
 MU_CPU_INLINE void gradient_row(const struct gelu_gradient *g, size_t row, float *sum)
 {
 	const size_t width = g->width;
-	const mu_real *pre = g->pre ? g->pre + row * width : NULL;
+	const mu_real *pre = g->activation == MU_ACTIVATION_NONE ? NULL : g->pre + row * width;
 	mu_real *d_y = g->d_y + row * width;
 	for (size_t j = 0; j < width; j += MU_LANES) {
 		mu_simd d = mu_real_load_up_to(d_y + j, width - j);
-		if (g->activation != MU_ACTIVATION_NONE) {
+		if (pre) {
 			const mu_simd x = mu_real_load_up_to(pre + j, width - j);
 			d *= g->activation == MU_ACTIVATION_GELU_ERF ? mu_simd_gelu_erf_slope(x)
 			                                             : mu_simd_gelu_tanh_slope(x);
