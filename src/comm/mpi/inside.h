@@ -84,6 +84,9 @@ int mu_mpi_start(const mu_mpi_comm *comm, mu_mpi_job *job);
 /* thread.c: "Open MPI 4.1.4"; may be called before MPI is started. */
 void mu_mpi_library(char *out, size_t capacity);
 
+/* join.c: does this library end a process that is to join others and has no PMIx server? */
+bool mu_mpi_needs_pmix(void);
+
 /* thread.c: the comm thread's whole life. argument: a mu_mpi_comm. */
 void *mu_mpi_thread(void *argument);
 

@@ -265,4 +265,9 @@ static const mu_comm_table table = {
 
 extern MURAL_API const mu_comm_module mu_comm_module_entry;
 const mu_comm_module mu_comm_module_entry = {
-        .build_id = MU_BUILD_ID, .flavour = FLAVOUR, .table = &table, .library = mu_mpi_library};
+        .build_id = MU_BUILD_ID,
+        .flavour = FLAVOUR,
+        .table = &table,
+        .library = mu_mpi_library,
+        .needs_pmix = mu_mpi_needs_pmix,
+};
