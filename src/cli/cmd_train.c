@@ -1,5 +1,6 @@
 /* mural train. SPDX-License-Identifier: MIT */
 #include <signal.h>
+#include <string.h>
 
 #include "mural/comm.h"
 #include "mural/run.h"
@@ -48,13 +49,16 @@ static void listen(int number, int flags)
 		sigaction(number, &action, NULL);
 }
 
-/* Alone, nobody turns Ctrl-C into SIGUSR1, so we do; a second one has its usual effect. */
-static void listen_alone(void)
+/* Alone, nobody turns Ctrl-C into SIGUSR1, so we do. Slurm sends SIGTERM to all ranks and kills them half a minute later
+ * (mpirun would make it two seconds). A second one has its usual effect. */
+static void listen_as_launched(void)
 {
-	if (mural_comm_launcher(NULL, NULL) != 1)
-		return;
-	listen(SIGINT, (int)SA_RESETHAND);
-	listen(SIGTERM, (int)SA_RESETHAND);
+	const char *launcher;
+	bool alone = mural_comm_launcher(&launcher, NULL) == 1;
+	if (alone)
+		listen(SIGINT, (int)SA_RESETHAND);
+	if (alone || strcmp(launcher, "srun") == 0)
+		listen(SIGTERM, (int)SA_RESETHAND);
 }
 
 int command_train(int argc, char **argv)
@@ -64,7 +68,7 @@ int command_train(int argc, char **argv)
 	listen(SIGUSR1, 0); /* a checkpoint and the end; before the ranks find each other, which takes a while */
 	if (!session_begin(&s, argc, argv, false, help, &code))
 		return code;
-	listen_alone();
+	listen_as_launched();
 	const mural_run_options options = {
 	        .progress = s.arguments.quiet ? NULL : stderr,
 	        .result_path = s.arguments.result,

@@ -193,6 +193,18 @@ static void announce(const launch *l)
 	fprintf(stderr, " mural ...%s%s%s\n", l->why[0] ? " (" : "", l->why, l->why[0] ? ")" : "");
 }
 
+/* "On this machine" inside a Slurm job, too: mpirun would ask Slurm, and go by the job's tasks and its other machines. */
+static void leave_slurm_out(void)
+{
+	static const char *const settings[][2] = {{"OMPI_MCA_ras", "^slurm"}, {"OMPI_MCA_plm", "^slurm"},
+	                                          {"PRTE_MCA_ras", "^slurm"}, {"PRTE_MCA_plm", "^slurm"},
+	                                          {"HYDRA_RMK", "user"},      {"HYDRA_LAUNCHER", "fork"}};
+	if (!getenv("SLURM_JOB_ID"))
+		return;
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+		setenv(settings[i][0], settings[i][1], 0);
+}
+
 static mural_status set_environment(launch *l, mural_error *err)
 {
 	const char *temporary = getenv("TMPDIR");
@@ -210,6 +222,7 @@ static mural_status set_environment(launch *l, mural_error *err)
 	setenv("MURAL_PARENT", "1", 1);
 	setenv("MURAL_ERROR_DIR", l->folder, 1);
 	setenv("MURAL_TTY", columns, 1);
+	leave_slurm_out();
 	/* All ranks are on this machine, which may be without a network: Open MPI 5 would complain. */
 	if (!getenv("OMPI_MCA_btl_tcp_if_exclude"))
 		setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
