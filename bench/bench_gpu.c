@@ -87,6 +87,15 @@ static void *numbers(bench *b, size_t n, mu_dtype type, float center, float ampl
 	return p;
 }
 
+/* Small things in device memory. */
+static const void *uploaded(bench *b, const void *from, size_t bytes)
+{
+	void *p = memory(b, bytes);
+	check(b->table->copy(b->device.queue, p, from, bytes, &err));
+	check(b->table->wait(b->device.queue, &err));
+	return p;
+}
+
 static void *scratch_of(bench *b, size_t bytes)
 {
 	if (bytes > b->scratch_bytes) {
@@ -228,9 +237,10 @@ static void time_ends(bench *b, const model *m, size_t images, const uint8_t *pi
 {
 	const size_t side = m->image / m->patch, patches = side * side, D = m->width, e = mu_dtype_bytes(b->type);
 	const size_t elements = images * m->tokens * D, n_pixels = images * 3 * m->image * m->image;
+	const mu_micro counts = {images, images}, *micro = uploaded(b, &counts, sizeof counts);
 	mu_patchify cut = {.type = b->type,
 	                   .images = images,
-	                   .count = images,
+	                   .micro = micro,
 	                   .channels = 3,
 	                   .height = m->image,
 	                   .width = m->image,
@@ -255,15 +265,13 @@ static void time_ends(bench *b, const model *m, size_t images, const uint8_t *pi
 	time_linear(b, "head", images, D, m->classes, MU_ACTIVATION_NONE, true, 1);
 	mu_cross_entropy entropy = {.type = b->type,
 	                            .images = images,
-	                            .count = images,
+	                            .micro = micro,
 	                            .classes = m->classes,
 	                            .smoothing = 0.1,
-	                            .scale = 1,
 	                            .logits = b->operand[0],
 	                            .labels = labels,
 	                            .d_logits = b->operand[1],
-	                            .sums = b->statistics,
-	                            .flags = (uint32_t *)b->statistics + 64};
+	                            .sums = b->statistics};
 	TIME(b, cross_entropy, &entropy, "cross-entropy", 0, 2 * e * images * m->classes, 1);
 }
 
@@ -275,16 +283,15 @@ static void time_optimizer(bench *b, const model *m)
 	mu_sum_squares squares = {.type = b->type, .n = n, .x = g, .sum = b->statistics};
 	squares.scratch = scratch_of(b, b->ops->sum_squares_workspace(b->context, &squares));
 	TIME(b, sum_squares, &squares, "sum of squares", 2 * n, e * n, 1);
+	const mu_decision rates = {
+	        .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .bias1 = 1, .bias2 = 1, .gradient_scale = 1};
+	const mu_decision *decision = uploaded(b, &rates, sizeof rates);
 	mu_adamw adamw = {.type = b->type,
 	                  .n = n,
-	                  .lr = 1e-4,
-	                  .beta1 = 0.9,
-	                  .beta2 = 0.999,
+	                  .at = decision,
+	                  .lr_scale = 1,
 	                  .eps = 1e-8,
 	                  .decay = 0.05,
-	                  .bias1 = 1,
-	                  .bias2 = 1,
-	                  .gradient_scale = 1,
 	                  .decoupled = true,
 	                  .parameter = p,
 	                  .master = narrow ? memory(b, 4 * n) : NULL,

@@ -227,9 +227,10 @@ static void time_ends(bench *b, const model *m)
 {
 	const size_t side = m->image / m->patch, patches = side * side, D = m->width;
 	const size_t elements = m->images * m->tokens * D;
+	const mu_micro counts = {m->images, m->images}, *micro = &counts;
 	mu_patchify cut = {.type = b->type,
 	                   .images = m->images,
-	                   .count = m->images,
+	                   .micro = micro,
 	                   .channels = m->channels,
 	                   .height = m->image,
 	                   .width = m->image,
@@ -252,19 +253,16 @@ static void time_ends(bench *b, const model *m)
 	TIME(b, pool_forward, &pool, "pool", 0, 2 * b->element * m->images * D, 1);
 	TIME(b, pool_backward, &pool, "pool backward", 0, b->element * elements, 1);
 	time_linear(b, "head", m->images, D, m->classes, MU_ACTIVATION_NONE, true, 1);
-	mu_loss_sums sums = {0};
-	uint32_t flags = 0;
+	mu_step_sums sums = {0};
 	mu_cross_entropy entropy = {.type = b->type,
 	                            .images = m->images,
-	                            .count = m->images,
+	                            .micro = micro,
 	                            .classes = m->classes,
 	                            .smoothing = 0.1,
-	                            .scale = 1,
 	                            .logits = b->a,
 	                            .labels = b->labels,
 	                            .d_logits = b->b,
-	                            .sums = &sums,
-	                            .flags = &flags};
+	                            .sums = &sums};
 	TIME(b, cross_entropy, &entropy, "cross-entropy", 0, 2 * b->element * m->images * m->classes, 1);
 }
 
@@ -278,16 +276,15 @@ static void time_optimizer(bench *b, const model *m)
 	squares.scratch = scratch_of(b, b->ops->sum_squares_workspace(b->context, &squares));
 	squares.sum = &sum;
 	TIME(b, sum_squares, &squares, "sum of squares", 2.0 * (double)n, b->element * n, 1);
+	const mu_decision rates = {
+	        .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.999, .bias1 = 1, .bias2 = 1, .gradient_scale = 1};
+	const mu_decision *decision = &rates;
 	mu_adamw adamw = {.type = b->type,
 	                  .n = n,
-	                  .lr = 1e-4,
-	                  .beta1 = 0.9,
-	                  .beta2 = 0.999,
+	                  .at = decision,
+	                  .lr_scale = 1,
 	                  .eps = 1e-8,
 	                  .decay = 0.05,
-	                  .bias1 = 1,
-	                  .bias2 = 1,
-	                  .gradient_scale = 1,
 	                  .decoupled = true,
 	                  .parameter = p,
 	                  .master = master,

@@ -28,6 +28,7 @@ mu_batch mu_batch_take(mu_arena *arena, const mu_loader_settings *s)
 	size_t capacity = s->sampler.micro_batch;
 	return (mu_batch){
 	        .capacity = capacity,
+	        .counts = mu_arena_take(arena, sizeof(mu_micro)),
 	        .pixels = mu_arena_take(arena, capacity * mu_image_bytes(mu_batch_shape_of_model(s))),
 	        .cut_B = mu_arena_take(arena, capacity * sizeof(mu_image_cut)),
 	        .stream_B = mu_arena_take(arena, capacity * sizeof(uint64_t)),
@@ -46,6 +47,7 @@ void mu_batch_place(mu_batch *batch, const mu_loader_settings *s, uint64_t numbe
 	batch->first = positions.first;
 	batch->count = positions.count;
 	batch->planned = mu_sampler_planned(&s->sampler, batch->step).count;
+	*batch->counts = (mu_micro){batch->count, batch->planned};
 }
 
 static mural_status fill_image(const mu_batch *batch, const mu_loader_settings *s, size_t b,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "engine/mirror.h"
 #include "engine/optimizer_state.h"
 #include "engine/weights.h"
 
@@ -31,7 +32,7 @@ static mural_status write_state(const mural_engine *engine, const char *path, co
 	size_t n = mu_checkpoint_match(matches, &engine->config, mural_data_get_facts(engine->train));
 	mu_checkpoint_state state = {
 	        .step = engine->steps_done,
-	        .updates_applied = engine->updates_applied,
+	        .updates_applied = (uint64_t)engine->ledger.seen->carried.applied,
 	        .epoch = engine->steps_done / engine->steps_per_epoch,
 	        .step_in_epoch = engine->steps_done % engine->steps_per_epoch,
 	        .ranks = engine->ranks->size,
@@ -41,14 +42,24 @@ static mural_status write_state(const mural_engine *engine, const char *path, co
 	return mu_checkpoint_state_write(path, &state, matches, n, err);
 }
 
+static mural_status write_spans(const mural_engine *engine, const mu_store *store, const char *folder, mural_error *err)
+{
+	char path[MU_CHECKPOINT_FILE];
+	path_in(path, folder, MU_CHECKPOINT_MODEL);
+	MU_TRY(mu_weights_save(&engine->vit, store, path, err));
+	path_in(path, folder, MU_CHECKPOINT_OPTIMIZER);
+	return mu_optimizer_state_save(&engine->vit, store, path, err);
+}
+
 static mural_status write_files(const mural_engine *engine, const char *folder, const mu_run_totals *totals,
                                 mural_error *err)
 {
 	char path[MU_CHECKPOINT_FILE];
-	path_in(path, folder, MU_CHECKPOINT_MODEL);
-	MU_TRY(mu_weights_save(&engine->vit, &engine->store, path, err));
-	path_in(path, folder, MU_CHECKPOINT_OPTIMIZER);
-	MU_TRY(mu_optimizer_state_save(&engine->vit, &engine->store, path, err));
+	mu_mirror mirror;
+	MU_TRY(mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_ALL, true, err));
+	mural_status status = write_spans(engine, &mirror.store, folder, err);
+	mu_mirror_close(&mirror);
+	MU_TRY(status);
 	path_in(path, folder, MU_CHECKPOINT_STATE);
 	MU_TRY(write_state(engine, path, totals, err));
 	return mu_manifest_write(folder, engine->steps_done, names, NAMES, err);
@@ -127,7 +138,7 @@ mural_status mu_checkpoint_save(mural_engine *engine, const char *run_dir, unsig
 }
 
 /* The files of a set that hold optimizer state, in the manifest's order. */
-static mural_status load_moments(mural_engine *engine, const char *set, mural_error *err)
+static mural_status load_moments(const mural_engine *engine, const mu_store *store, const char *set, mural_error *err)
 {
 	mu_manifest manifest;
 	mural_status status = mu_manifest_read(&manifest, set, err);
@@ -144,14 +155,15 @@ static mural_status load_moments(mural_engine *engine, const char *set, mural_er
 		n++;
 	}
 	if (status == MURAL_OK)
-		status = mu_optimizer_state_load(&engine->vit, &engine->store, list, n, err);
+		status = mu_optimizer_state_load(&engine->vit, store, list, n, err);
 	free(list);
 	free(paths);
 	mu_manifest_release(&manifest);
 	return status;
 }
 
-static mural_status read_set(mural_engine *engine, const char *set, mu_checkpoint_state *state, mural_error *err)
+static mural_status read_set(mural_engine *engine, const mu_store *store, const char *set, mu_checkpoint_state *state,
+                             mural_error *err)
 {
 	char path[MU_CHECKPOINT_FILE];
 	mu_match matches[MU_MATCHES];
@@ -164,8 +176,8 @@ static mural_status read_set(mural_engine *engine, const char *set, mu_checkpoin
 	path_in(path, set, MU_CHECKPOINT_STATE);
 	MU_TRY(mu_checkpoint_state_read(path, state, matches, n, err));
 	path_in(path, set, MU_CHECKPOINT_MODEL);
-	MU_TRY(mu_weights_load(&engine->vit, &engine->store, path, err));
-	return load_moments(engine, set, err);
+	MU_TRY(mu_weights_load(&engine->vit, store, path, err));
+	return load_moments(engine, store, set, err);
 }
 
 /* Rank 0's state to everybody; epochs is allocated on all ranks. */
@@ -185,9 +197,8 @@ static mural_status share_state(mural_engine *engine, mu_checkpoint_state *state
 	return mu_comm_broadcast(engine->comm, state->totals.epochs, state->totals.n_epochs * sizeof *mine, 0, err);
 }
 
-static mural_status share_spans(mural_engine *engine, mural_error *err)
+static mural_status share_spans(mural_engine *engine, const mu_store *store, mural_error *err)
 {
-	const mu_store *store = &engine->store;
 	MU_TRY(mu_comm_broadcast(engine->comm, store->parameters, store->elements * mu_dtype_bytes(store->type), 0,
 	                         err));
 	MU_TRY(mu_comm_broadcast(engine->comm, store->m, store->elements * sizeof(float), 0, err));
@@ -197,15 +208,25 @@ static mural_status share_spans(mural_engine *engine, mural_error *err)
 mural_status mu_checkpoint_load(mural_engine *engine, const char *set, mu_run_totals *totals, mural_error *err)
 {
 	mu_checkpoint_state state = {0};
-	mural_status status = engine->ranks->rank == 0 ? read_set(engine, set, &state, err) : MURAL_OK;
+	mu_mirror mirror;
+	mural_status status =
+	        mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_ALL, false, err);
+	if (status == MURAL_OK && engine->ranks->rank == 0)
+		status = read_set(engine, &mirror.store, set, &state, err);
 	MU_TRY_OUT(mu_comm_agree(engine->comm, status, err));
 	MU_TRY_OUT(share_state(engine, &state, err));
-	MU_TRY_OUT(share_spans(engine, err));
+	MU_TRY_OUT(share_spans(engine, &mirror.store, err));
+	status = mu_mirror_write(&mirror, err);
+	if (status == MURAL_OK) {
+		mu_carried carried = {.loss_scale = 1, .applied = (double)state.updates_applied};
+		status = mu_ledger_start(&engine->ledger, &carried, err);
+	}
+	MU_TRY_OUT(mu_comm_agree(engine->comm, status, err));
 	engine->steps_done = state.step;
-	engine->updates_applied = state.updates_applied;
 	*totals = state.totals;
 	state.totals.epochs = NULL;
 out:
+	mu_mirror_close(&mirror);
 	free(state.totals.epochs);
 	return status;
 }

@@ -5,6 +5,7 @@
 
 #include "base/affinity.h"
 #include "engine/engine_internal.h"
+#include "engine/mirror.h"
 #include "engine/weights.h"
 
 mural_status mural_config_share(mural_config *config, mural_comm *comm, mural_status status, mural_error *err)
@@ -16,6 +17,8 @@ mural_status mural_config_share(mural_config *config, mural_comm *comm, mural_st
 /* The table the configuration asks for; "auto" is the fastest that this library has. */
 static mural_status choose_ops(mural_engine *engine, mural_error *err)
 {
+	if (engine->ops)
+		return MURAL_OK;
 	const char *name = engine->config.run.ops;
 	if (name[0] == '\0' || strcmp(name, "auto") == 0)
 		name = "cpu";
@@ -29,7 +32,10 @@ static mural_status choose_ops(mural_engine *engine, mural_error *err)
 static mural_status open_device(mural_engine *engine, mural_error *err)
 {
 	MU_TRY(choose_ops(engine, err));
+	mu_device_facts facts;
 	MU_TRY(mu_device_open(&engine->device, engine->ops->device, 0, err));
+	MU_TRY(engine->device.table->facts(engine->device.handle, &facts, err));
+	engine->shared = facts.shares_host_memory;
 	engine->threads = engine->config.run.threads;
 	if (engine->threads == 0)
 		engine->threads = (unsigned)mu_affinity_threads(engine->ranks->local_size);
@@ -51,22 +57,33 @@ static mural_status create_parts(mural_engine *engine, mural_error *err)
 	                       config->engine.overlap_comm, err);
 }
 
-/* Rank 0's weights to everybody. */
-static mural_status broadcast_parameters(mural_engine *engine, mural_error *err)
-{
-	size_t bytes = engine->store.elements * mu_dtype_bytes(engine->store.type);
-	return mu_comm_broadcast(engine->comm, engine->store.parameters, bytes, 0, err);
-}
-
-static mural_status initialise(mural_engine *engine, mural_error *err)
+static mural_status initialise(mural_engine *engine, const mu_store *store, mural_error *err)
 {
 	for (size_t u = 0; u < engine->vit.n_units; u++)
-		MU_TRY(mu_vit_initialise(&engine->vit, u, engine->config.run.seed, engine->store.type,
-		                         mu_store_parameters(&engine->store, u), err));
+		MU_TRY(mu_vit_initialise(&engine->vit, u, engine->config.run.seed, store->type,
+		                         mu_store_parameters(store, u), err));
 	return MURAL_OK;
 }
 
-/* Zero moments, zero gradients: what the first update starts from. */
+/* All ranks: rank 0's weights, made here or from a file, to everybody. path: NULL for first weights. */
+static mural_status share_weights(mural_engine *engine, const char *path, mural_error *err)
+{
+	mu_mirror mirror;
+	mural_status status =
+	        mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_WEIGHTS, false, err);
+	if (status == MURAL_OK && engine->ranks->rank == 0)
+		status = path ? mu_weights_load(&engine->vit, &mirror.store, path, err)
+		              : initialise(engine, &mirror.store, err);
+	MU_TRY_OUT(mu_comm_agree(engine->comm, status, err));
+	MU_TRY_OUT(mu_comm_broadcast(engine->comm, mirror.store.parameters,
+	                             engine->store.elements * mu_dtype_bytes(engine->store.type), 0, err));
+	status = mu_comm_agree(engine->comm, mu_mirror_write(&mirror, err), err);
+out:
+	mu_mirror_close(&mirror);
+	return status;
+}
+
+/* Zero moments: what the first update starts from. Zero gradients too, so that no page of them is new to a step. */
 static mural_status clear_state(mural_engine *engine, mural_error *err)
 {
 	const mu_device_table *device = engine->device.table;
@@ -79,16 +96,14 @@ static mural_status clear_state(mural_engine *engine, mural_error *err)
 
 static mural_status first_state(mural_engine *engine, mural_error *err)
 {
-	mural_status status = MURAL_OK;
-	if (engine->ranks->rank == 0)
-		status = initialise(engine, err);
+	mural_status status = mu_ledger_start(&engine->ledger, &(mu_carried){.loss_scale = 1}, err);
 	if (status == MURAL_OK && engine->training)
 		status = clear_state(engine, err);
 	MU_TRY(mu_comm_agree(engine->comm, status, err));
-	return broadcast_parameters(engine, err);
+	return share_weights(engine, NULL, err);
 }
 
-static mural_engine *make(const mural_engine_settings *settings)
+static mural_engine *make(const mural_engine_settings *settings, const mu_ops *ops)
 {
 	mural_engine *engine = calloc(1, sizeof *engine);
 	if (!engine)
@@ -100,6 +115,7 @@ static mural_engine *make(const mural_engine_settings *settings)
 	engine->comm = settings->comm;
 	engine->ranks = settings->comm->table->facts(settings->comm);
 	engine->training = settings->training;
+	engine->ops = ops;
 	engine->train = settings->train;
 	engine->test = settings->test;
 	return engine;
@@ -107,8 +123,14 @@ static mural_engine *make(const mural_engine_settings *settings)
 
 mural_status mural_engine_create(mural_engine **created, const mural_engine_settings *settings, mural_error *err)
 {
+	return mu_engine_create_on(created, settings, NULL, err);
+}
+
+mural_status mu_engine_create_on(mural_engine **created, const mural_engine_settings *settings, const mu_ops *ops,
+                                 mural_error *err)
+{
 	*created = NULL;
-	mural_engine *engine = make(settings);
+	mural_engine *engine = make(settings, ops);
 	mural_status status = engine ? create_parts(engine, err)
 	                             : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the engine");
 	status = mu_comm_agree(settings->comm, status, err);
@@ -200,18 +222,20 @@ mural_status mural_engine_train_begin(mural_engine *engine, mural_error *err)
 mural_status mural_engine_save_weights(mural_engine *engine, const char *path, mural_error *err)
 {
 	mural_status status = MURAL_OK;
-	if (engine->ranks->rank == 0)
-		status = mu_weights_save(&engine->vit, &engine->store, path, err);
+	if (engine->ranks->rank == 0) {
+		mu_mirror mirror;
+		status = mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_WEIGHTS,
+		                        true, err);
+		if (status == MURAL_OK)
+			status = mu_weights_save(&engine->vit, &mirror.store, path, err);
+		mu_mirror_close(&mirror);
+	}
 	return mu_comm_agree(engine->comm, status, err);
 }
 
 mural_status mural_engine_load_weights(mural_engine *engine, const char *path, mural_error *err)
 {
-	mural_status status = MURAL_OK;
-	if (engine->ranks->rank == 0)
-		status = mu_weights_load(&engine->vit, &engine->store, path, err);
-	MU_TRY(mu_comm_agree(engine->comm, status, err));
-	return broadcast_parameters(engine, err);
+	return share_weights(engine, path, err);
 }
 
 uint64_t mural_engine_steps_per_epoch(const mural_engine *engine)

@@ -3,6 +3,7 @@
  *     memory.c    plans and allocates blocks, lays out store and passes
  *     engine.c    creation, weights, facts
  *     step.c      one optimizer step
+ *     ledger.h    per-step values on the device     feed.h  micro-batches on their way there
  *     evaluate.c  every image of a set once
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_ENGINE_INTERNAL_H
@@ -11,6 +12,8 @@
 #include "comm/comm.h"
 #include "data/loader.h"
 #include "device/device.h"
+#include "engine/feed.h"
+#include "engine/ledger.h"
 #include "engine/reducer.h"
 #include "engine/store.h"
 #include "kernels/ops.h"
@@ -23,6 +26,7 @@ typedef enum mu_use { MU_USE_TRAIN, MU_USE_EVALUATE, MU_USE_NORM, MU_USE_COUNT }
 
 typedef struct mu_block {
 	const char *name;
+	mu_memory kind;
 	mu_arena arena[MU_USE_COUNT];
 	void *memory; /* the device's; NULL while measuring */
 	size_t bytes; /* what the largest use needs */
@@ -42,7 +46,11 @@ struct mural_engine {
 	mu_ops_context *context;
 	unsigned threads;
 
-	mu_block model, step, scratch;
+	bool shared; /* the host reads and writes the device's memory */
+
+	mu_block model, step, scratch, exchange; /* the last: pinned host memory */
+	mu_ledger ledger;
+	mu_feed train_feed, evaluate_feed;
 	mu_store store;
 	mu_reducer reducer;
 	mu_segments segments;
@@ -55,10 +63,14 @@ struct mural_engine {
 	mu_loader *
 	        test_loader; /* each of its epochs is one evaluation of `test`; it fills the next one's first batches */
 	mural_schedule_config schedule; /* with the run's length filled in */
-	uint64_t steps_per_epoch, total_steps, steps_done, updates_applied;
+	uint64_t steps_per_epoch, total_steps, steps_done;
 	bool stop_asked; /* on this rank, carried into the next step */
 	mural_status leaving; /* a failure outside the engine, carried into the next step */
 };
+
+/* mural_engine_create with a table of operations that the configuration does not name; ops NULL: the one it names. */
+mural_status mu_engine_create_on(mural_engine **engine, const mural_engine_settings *settings, const mu_ops *ops,
+                                 mural_error *err);
 
 /* Plans memory, refuses what does not fit, allocates and lays everything out. engine_release_memory undoes it and takes a
  * half-made engine. */
@@ -71,31 +83,23 @@ mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const m
 /* Makes engine->test_loader if there is a test set and none yet. */
 mural_status mu_engine_keep_test_loader(mural_engine *engine, mural_error *err);
 
-/* One micro-batch as the model wants it. */
+/* One micro-batch, on the device, as the model wants it. */
 mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch);
 
-/* Sums over all ranks: loss sums, how many ranks failed, how many raised each flag. */
-typedef struct mu_step_sums {
-	mu_loss_sums images;
-	double failed, non_finite, label_range, stop_asked;
-} mu_step_sums;
+/* All ranks: waits for the device; the ledger's view is then up to date. If any rank failed (status), all return an error. */
+mural_status mu_engine_read(mural_engine *engine, mural_status status, mural_error *err);
 
-/* All ranks: adds `mine` up over the ranks into *all; if any rank failed (status), all return an error. */
-mural_status mu_engine_sum(mural_engine *engine, mural_status status, const mu_loss_sums *mine, uint32_t flags,
-                           mu_step_sums *all, mural_error *err);
-
-/* What one step accumulates on this rank. */
+/* What the host notes of one step on this rank. */
 typedef struct mu_step_state {
-	mu_loss_sums images;
-	uint32_t flags; /* of mu_step_flag */
-	uint64_t planned; /* images of the step, all ranks */
+	const mu_micro *counts; /* of the last micro-batch, on the device */
 	uint32_t epoch;
 	uint64_t step_in_epoch;
 	double data, forward, backward, exposed, hidden; /* seconds */
 } mu_step_state;
 
-/* All ranks: everything of a step but its update. Afterwards the store's gradients are the sums over all ranks, times
- * 1 / planned, and *all holds the loss sums. */
-mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mu_step_sums *all, mural_error *err);
+/* All ranks: everything of a step but its update. Afterwards the store's gradients are the sums over all ranks, times the
+ * loss scale / planned, and the ledger holds the sums. A rank that failed returns its error; the others go on until they
+ * read the sums. */
+mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mural_error *err);
 
 #endif

@@ -4,12 +4,14 @@
 
 #include "engine/engine_internal.h"
 
-static mu_block *const *blocks_of(mural_engine *engine, mu_block *list[3])
+#define BLOCKS 4
+
+static void list_blocks(mural_engine *engine, mu_block *list[BLOCKS])
 {
 	list[0] = &engine->model;
 	list[1] = &engine->step;
 	list[2] = &engine->scratch;
-	return list;
+	list[3] = &engine->exchange;
 }
 
 mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const mural_data *data, bool training)
@@ -47,15 +49,31 @@ static mural_status make_pass(mural_engine *engine, mu_use use, size_t capacity,
 	                          &engine->scratch.arena[use], err);
 }
 
+static void take_feed(mural_engine *engine, mu_use use, size_t capacity, mu_feed *feed)
+{
+	const mural_model_config *model = &engine->config.model;
+	const mu_loader_settings settings = {.config = &engine->config.data,
+	                                     .sampler.micro_batch = capacity,
+	                                     .device = &engine->device,
+	                                     .channels = model->channels,
+	                                     .height = model->image_height,
+	                                     .width = model->image_width};
+	mu_feed_take(feed, engine->shared, &settings, &engine->step.arena[use]);
+}
+
 /* Takes everything from the blocks' arenas, measuring or real. */
 static mural_status lay_out(mural_engine *engine, size_t capacity, mural_error *err)
 {
 	mu_store_rule rule = mu_store_rule_for(engine->config.engine.zero_stage);
 	MU_TRY(mu_store_init(&engine->store, engine->vit.units, engine->vit.n_units, MU_F32, rule, engine->training,
 	                     &engine->model.arena[MU_USE_TRAIN], err));
+	mu_ledger_take(&engine->ledger, &engine->device, engine->shared, &engine->model.arena[MU_USE_TRAIN],
+	               &engine->exchange.arena[MU_USE_TRAIN]);
+	take_feed(engine, MU_USE_EVALUATE, capacity, &engine->evaluate_feed);
 	MU_TRY(make_pass(engine, MU_USE_EVALUATE, capacity, &engine->evaluate_pass, err));
 	if (!engine->training)
 		return MURAL_OK;
+	take_feed(engine, MU_USE_TRAIN, capacity, &engine->train_feed);
 	MU_TRY(make_pass(engine, MU_USE_TRAIN, capacity, &engine->train_pass, err));
 	mu_sum_squares norm = {.type = engine->store.type, .n = engine->store.elements};
 	size_t bytes = engine->ops->sum_squares_workspace(engine->context, &norm);
@@ -89,17 +107,18 @@ static size_t loader_bytes(const mural_engine *engine, const mural_data *data, b
 	return mu_loader_bytes(&settings);
 }
 
-static mural_memory_plan total_up(const mural_engine *engine, size_t capacity, size_t activations, size_t scratch)
+static mural_memory_plan total_up(const mural_engine *engine, size_t capacity, size_t activations, size_t scratch,
+                                  size_t exchange)
 {
 	mural_memory_plan plan = {
 	        .parameters = engine->store.bytes.parameters,
 	        .gradients = engine->store.bytes.gradients,
-	        .optimizer = engine->store.bytes.optimizer,
+	        .optimizer = engine->store.bytes.optimizer + engine->ledger.bytes,
 	        .activations = activations,
 	        .scratch = scratch,
 	        /* training is interrupted by evaluation, which has a ring of its own */
 	        .loader = loader_bytes(engine, engine->train, true, capacity) +
-	                  loader_bytes(engine, engine->test, false, capacity),
+	                  loader_bytes(engine, engine->test, false, capacity) + exchange,
 	};
 	plan.total = plan.parameters + plan.gradients + plan.optimizer + plan.activations + plan.scratch + plan.loader;
 	return plan;
@@ -107,16 +126,16 @@ static mural_memory_plan total_up(const mural_engine *engine, size_t capacity, s
 
 static mural_status measure(mural_engine *engine, size_t capacity, mural_memory_plan *plan, mural_error *err)
 {
-	mu_block *list[3];
-	blocks_of(engine, list);
-	for (int b = 0; b < 3; b++)
+	mu_block *list[BLOCKS];
+	list_blocks(engine, list);
+	for (int b = 0; b < BLOCKS; b++)
 		for (int use = 0; use < MU_USE_COUNT; use++)
 			mu_arena_measure(&list[b]->arena[use], list[b]->name);
 	mural_status status = lay_out(engine, capacity, err);
 	if (status == MURAL_OK) {
-		for (int b = 0; b < 3; b++)
+		for (int b = 0; b < BLOCKS; b++)
 			list[b]->bytes = high_water(list[b]);
-		*plan = total_up(engine, capacity, engine->step.bytes, engine->scratch.bytes);
+		*plan = total_up(engine, capacity, engine->step.bytes, engine->scratch.bytes, engine->exchange.bytes);
 	}
 	forget_layout(engine);
 	return status;
@@ -142,7 +161,7 @@ static mural_status check_fit(mural_engine *engine, mural_error *err)
 	mu_device_facts facts;
 	MU_TRY(engine->device.table->facts(engine->device.handle, &facts, err));
 	size_t share = facts.free_bytes;
-	if (facts.shares_host_memory)
+	if (engine->shared)
 		share /= (size_t)engine->ranks->local_size;
 	if (engine->plan.total <= share)
 		return MURAL_OK;
@@ -164,8 +183,7 @@ static mural_status check_fit(mural_engine *engine, mural_error *err)
 
 static mural_status allocate(mural_engine *engine, mu_block *block, mural_error *err)
 {
-	MU_TRY(engine->device.table->allocate(engine->device.handle, MU_MEMORY_DEVICE, block->bytes, &block->memory,
-	                                      err));
+	MU_TRY(engine->device.table->allocate(engine->device.handle, block->kind, block->bytes, &block->memory, err));
 	for (int use = 0; use < MU_USE_COUNT; use++)
 		mu_arena_reserve(&block->arena[use], block->name, block->memory, block->bytes);
 	return MURAL_OK;
@@ -176,16 +194,18 @@ mural_status mu_engine_allocate(mural_engine *engine, mural_error *err)
 	engine->model.name = "model";
 	engine->step.name = "step";
 	engine->scratch.name = "scratch";
+	engine->exchange.name = "exchange";
+	engine->exchange.kind = MU_MEMORY_PINNED;
 	MU_TRY(measure(engine, engine->config.batch.micro_batch, &engine->plan, err));
 	mural_memory_plan plan = engine->plan;
 	MU_TRY(check_fit(engine, err));
 	engine->plan = plan;
-	mu_block *list[3];
-	blocks_of(engine, list);
-	for (int b = 0; b < 3; b++)
+	mu_block *list[BLOCKS];
+	list_blocks(engine, list);
+	for (int b = 0; b < BLOCKS; b++)
 		MU_TRY(allocate(engine, list[b], err));
 	MU_TRY(lay_out(engine, engine->config.batch.micro_batch, err));
-	for (int b = 0; b < 3; b++)
+	for (int b = 0; b < BLOCKS; b++)
 		for (int use = 0; use < MU_USE_COUNT; use++)
 			MU_TRY(mu_arena_check(&list[b]->arena[use], err));
 	return MURAL_OK;
@@ -194,11 +214,11 @@ mural_status mu_engine_allocate(mural_engine *engine, mural_error *err)
 void mu_engine_release_memory(mural_engine *engine)
 {
 	forget_layout(engine);
-	mu_block *list[3];
-	blocks_of(engine, list);
-	for (int b = 0; b < 3; b++) {
+	mu_block *list[BLOCKS];
+	list_blocks(engine, list);
+	for (int b = 0; b < BLOCKS; b++) {
 		if (list[b]->memory)
-			engine->device.table->release(engine->device.handle, MU_MEMORY_DEVICE, list[b]->memory,
+			engine->device.table->release(engine->device.handle, list[b]->kind, list[b]->memory,
 			                              list[b]->bytes);
 		list[b]->memory = NULL;
 	}
@@ -208,5 +228,5 @@ void mural_engine_memory(const mural_engine *engine, mural_memory_plan *planned,
 {
 	*planned = engine->plan;
 	*used = total_up(engine, engine->config.batch.micro_batch, high_water(&engine->step),
-	                 high_water(&engine->scratch));
+	                 high_water(&engine->scratch), high_water(&engine->exchange));
 }

@@ -24,6 +24,10 @@
  *
  * Rows past the count: a micro-batch has capacity B and `count` real images; patchify zero-fills the others and
  * cross_entropy gives them no loss and no gradient, so no other row needs to know.
+ *
+ * Nothing per step on the host: whatever changes from step to step (counts, loss scale, sums, learning rate, clipping,
+ * whether the update is left out) lies in device memory, in the structs below. So the calls of one step are the
+ * calls of every step, and a device that can capture them replays them.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_KERNELS_OPS_H
 #define MU_KERNELS_OPS_H
@@ -35,8 +39,58 @@
 #include "base/types.h"
 #include "device/device.h"
 
-#define MU_OPS_VERSION 2
+#define MU_OPS_VERSION 3
 #define MU_MAX_CHANNELS 16
+
+/* Per-step values, in the memory of the table's device. The structs of doubles are arrays of doubles: they travel, and
+ * compare, as one. */
+
+/* One micro-batch. A rank without images computes with count 0. */
+typedef struct mu_micro {
+	uint64_t count; /* real images of this rank, <= capacity */
+	uint64_t planned; /* images of the whole step, all ranks */
+} mu_micro;
+
+/* Summed over a step's micro-batches, then over ranks in one small reduction. */
+typedef struct mu_step_sums {
+	double loss; /* of the images, unscaled */
+	double count, top1, top5; /* images */
+	double non_finite, label_range; /* images whose loss is not finite, whose label is outside of the classes */
+	double failed, stop_asked; /* ranks */
+} mu_step_sums;
+#define MU_STEP_SUMS (sizeof(mu_step_sums) / sizeof(double))
+
+/* What one step hands to the next. */
+typedef struct mu_carried {
+	double loss_scale; /* factor of the next step's gradients; 1 without loss scaling */
+	double clean, hysteresis; /* updates since the last overflow; how many overflows until the scale is halved */
+	double applied, skipped; /* updates */
+} mu_carried;
+
+/* What optimizers read: row `settle` decides it once per step. */
+typedef struct mu_decision {
+	double skip; /* 1: leave everything as it is; otherwise 0 */
+	double number; /* of this update, from 1, counting those that were applied */
+	double lr, beta1, beta2;
+	double bias1, bias2; /* 1 - beta^number, or 1 */
+	double gradient_scale; /* planned / actual count / loss scale, times the clipping factor */
+	double ema_decay; /* of averages of weights */
+	double norm; /* of the unscaled gradient before clipping; not finite when an element is not */
+	double loss_scale; /* that this step's gradients have had */
+	double exhausted; /* 1: an overflow while the loss scale stood at its floor */
+} mu_decision;
+
+typedef struct mu_step_record {
+	mu_step_sums sums;
+	double squares; /* of the summed, scaled gradient: sum_squares adds them up */
+	mu_carried carried;
+	mu_decision decision;
+} mu_step_record;
+
+/* Learning rate and momenta of one update. */
+typedef struct mu_rate {
+	double lr, beta1, beta2;
+} mu_rate;
 
 /* An implementation at work on one queue: thread team, caches of prepared primitives. */
 typedef struct mu_ops_context mu_ops_context;
@@ -70,10 +124,12 @@ typedef struct mu_image_cut {
  *     patches[b, (py, px), c * P * P + y * P + x] = (pixel / 255 - mean[c]) / std[c]
  *
  * images: [B, channels, height, width] uint8. cut_B: [B], or NULL for whole images. patches: [B, (height/P) *
- * (width/P), channels * P * P] of type: the row layout of a torch Conv2d weight. Images with b >= count become 0. */
+ * (width/P), channels * P * P] of type: the row layout of a torch Conv2d weight. Images past the micro-batch's count
+ * become 0. */
 typedef struct mu_patchify {
 	mu_dtype type;
-	size_t images, count;
+	size_t images;
+	const mu_micro *micro;
 	size_t channels, height, width, patch;
 	float mean[MU_MAX_CHANNELS], std[MU_MAX_CHANNELS];
 	const uint8_t *pixels;
@@ -201,47 +257,78 @@ typedef struct mu_pool {
  *
  *     target = (1 - smoothing) * onehot(label) + smoothing / C
  *     loss_b = -sum_c target_c log softmax(logits)_c;  d_logits = scale * (softmax - target)
+ *     scale = loss_scale / planned
  *
  * logits, d_logits: [B, C]; d_logits may alias logits, may be NULL (evaluation). labels: [B] int32.
- * Rows b >= count: no loss, zero gradient. A rank in a tie: top-k counts the label as correct iff fewer than k logits
- * are strictly greater, or equal with a smaller index; NaN counts as greater. The best of a tie is the first.
- * sums: ADDED to. flags: bits of mu_step_flag ORed in; a row with a label outside [0, C) gives no loss, no gradient. */
-typedef struct mu_loss_sums {
-	double loss; /* sum of loss_b, unscaled */
-	double count, top1, top5; /* images; double because they travel in one reduction */
-} mu_loss_sums;
-
-typedef enum mu_step_flag {
-	MU_FLAG_NON_FINITE = 1, /* a loss is not finite */
-	MU_FLAG_LABEL_RANGE = 2
-} mu_step_flag;
-
+ * Rows past the micro-batch's count: no loss, zero gradient. A rank in a tie: top-k counts the label as correct iff fewer
+ * than k logits are strictly greater, or equal with a smaller index; NaN counts as greater. The best of a tie is the first.
+ * loss_scale: a carried.loss_scale, or NULL for 1; without d_logits neither it nor planned is read.
+ * sums: loss, count, top1, top5, non_finite and label_range are ADDED to; a row with a label outside [0, C) only to
+ * the last, and has no gradient. */
 typedef struct mu_cross_entropy {
 	mu_dtype type;
-	size_t images, count, classes;
-	double smoothing, scale; /* scale: 1 / planned count of the step */
+	size_t images, classes;
+	double smoothing;
+	const mu_micro *micro;
+	const double *loss_scale;
 	const void *logits;
 	const int32_t *labels;
 	void *d_logits;
 	float *loss_B; /* [B] or NULL */
 	int32_t *best_B; /* [B] index of the largest logit, also past the count; or NULL */
-	mu_loss_sums *sums;
-	uint32_t *flags;
+	mu_step_sums *sums;
 } mu_cross_entropy;
+
+/* The rules of dynamic loss scaling, as DeepSpeed's ZeRO optimizers have them but for an update at the wrong scale: an
+ * overflow leaves the update out and, unless hysteresis forgives it, halves the scale; `window` clean updates double it.
+ *
+ *     overflow: hysteresis 1, or used up: scale = max(scale / 2, floor), exhausted if it stood at the floor already
+ *               otherwise one less of it.  clean = 0
+ *     clean:    consecutive: hysteresis as new
+ *               clean > 0 and a multiple of window: scale *= 2, hysteresis as new.  clean += 1 */
+typedef struct mu_loss_scaling {
+	bool dynamic; /* false: the scale stays as it is, whatever happens */
+	bool consecutive;
+	double window, hysteresis, floor;
+} mu_loss_scaling;
+
+/* From sums and squares, which all ranks have, to this step's decision: clipping by the global norm, whether the gradient
+ * is finite, loss scaling, learning rate, counters.
+ *
+ *     unscale = planned / count / loss_scale;  norm = sqrt(squares) * unscale
+ *     skip = norm or a loss is not finite, a label is out of range, or a rank failed
+ *     gradient_scale = unscale * min(1, clipping / (norm + 1e-6))              clipping 0: unscale
+ *     lr, beta1, beta2 = rates[applied mod n_rates];  then, unless skip, applied += 1
+ *     ema_decay = ema_warm_up ? min(ema_decay, 1 - (1 + number)^(-2/3)) : ema_decay           as timm's
+ *
+ * A skipped update counts in carried.skipped, and in the loss scaling only if it is the gradient's or the loss's fault.
+ * micro: of any micro-batch of the step. rates: a ring in device memory. */
+typedef struct mu_settle {
+	double clipping; /* largest norm, 0: any */
+	bool bias_correction;
+	double ema_decay;
+	bool ema_warm_up;
+	mu_loss_scaling scaling;
+	const mu_micro *micro;
+	const mu_rate *rates;
+	size_t n_rates;
+	mu_step_record *record;
+} mu_settle;
 
 /* AdamW over one span, in one pass (Loshchilov and Hutter 2019, arXiv:1711.05101; as torch.optim.AdamW).
  *
- *     g = gradient * gradient_scale
+ *     g = gradient * gradient_scale;  lr = at->lr * lr_scale
  *     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
  *     p = p - lr * decay * p;  p = p - lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
  *
- * decoupled = false puts decay * p into g instead (Adam with L2). bias1 = 1 - beta1^t, bias2 = 1 - beta2^t, or 1.
+ * decoupled = false puts decay * p into g instead (Adam with L2). What is not in this struct is at's, in all optimizers.
  * parameter: [n] of type; master: [n] fp32 or NULL when type is MU_F32 (or MU_F64), then parameter is its own master.
  * gradient: [n] of type. m, v: [n] fp32 (double for MU_F64). */
 typedef struct mu_adamw {
 	mu_dtype type;
 	size_t n;
-	double lr, beta1, beta2, eps, decay, bias1, bias2, gradient_scale;
+	const mu_decision *at;
+	double lr_scale, eps, decay;
 	bool decoupled;
 	void *parameter;
 	float *master;
@@ -269,17 +356,18 @@ typedef struct mu_cast {
 /* Stochastic gradient descent with momentum over one span, in one pass (as torch.optim.SGD).
  *
  *     g = gradient * gradient_scale + decay * p
- *     m = momentum * m + (first ? 1 : 1 - dampening) * g
+ *     m = momentum * m + (at->number == 1 ? 1 : 1 - dampening) * g
  *     p = p - lr * (nesterov ? g + momentum * m : m)
  *
- * momentum 0: m is NULL and p = p - lr * g. Otherwise m: [n] fp32 (double for MU_F64), zero before the first update;
- * first: this is that one. parameter, master, gradient: as in mu_adamw.
+ * momentum 0: m is NULL and p = p - lr * g. Otherwise m: [n] fp32 (double for MU_F64), zero before the first update.
+ * lr, parameter, master, gradient: as in mu_adamw.
  * Sutskever et al. 2013, "On the importance of initialization and momentum in deep learning". */
 typedef struct mu_sgd {
 	mu_dtype type;
 	size_t n;
-	double lr, momentum, dampening, decay, gradient_scale;
-	bool nesterov, first;
+	const mu_decision *at;
+	double lr_scale, momentum, dampening, decay;
+	bool nesterov;
 	void *parameter;
 	float *master;
 	const void *gradient;
@@ -292,11 +380,12 @@ typedef struct mu_sgd {
  *     p = p - lr * decay * p;  p = p - lr * sign(beta1 m + (1 - beta1) g)        sign(0) = 0, sign(NaN) = NaN
  *     m = beta2 m + (1 - beta2) g
  *
- * m: [n] fp32 (double for MU_F64). parameter, master, gradient: as in mu_adamw. */
+ * m: [n] fp32 (double for MU_F64). lr, parameter, master, gradient: as in mu_adamw. */
 typedef struct mu_lion {
 	mu_dtype type;
 	size_t n;
-	double lr, beta1, beta2, decay, gradient_scale;
+	const mu_decision *at;
+	double lr_scale, decay;
 	void *parameter;
 	float *master;
 	const void *gradient;
@@ -310,12 +399,13 @@ typedef struct mu_lion {
  *     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
  *     update = m / bias1 / (sqrt(v / bias2) + eps) + decay * p          eps_inside: sqrt(v / bias2 + eps)
  *
- * bias1, bias2: as in mu_adamw. parameter or, if not NULL, master: read only. m, v, update: [n] fp32 (double for
+ * parameter or, if not NULL, master: read only. m, v, update: [n] fp32 (double for
  * MU_F64). update may be gradient where that has its type. */
 typedef struct mu_lamb {
 	mu_dtype type;
 	size_t n;
-	double beta1, beta2, eps, decay, bias1, bias2, gradient_scale;
+	const mu_decision *at;
+	double eps, decay;
 	bool eps_inside;
 	const void *parameter;
 	const float *master;
@@ -333,7 +423,8 @@ typedef struct mu_lamb {
 typedef struct mu_momentum {
 	mu_dtype type;
 	size_t n;
-	double momentum, gradient_scale;
+	const mu_decision *at;
+	double momentum;
 	bool nesterov;
 	const void *gradient;
 	void *m, *update;
@@ -373,23 +464,24 @@ typedef struct mu_tensor_norms {
  *     p = p - lr * decay * p;  p = p - lr * ratio * scale * update
  *
  * weight_square, update_square: squares of the two norms (tensor_norms), both NULL or neither; in device memory.
- * update: [n] fp32 (double for MU_F64). parameter, master: as in mu_adamw. */
+ * update: [n] fp32 (double for MU_F64). lr, parameter, master: as in mu_adamw. */
 typedef struct mu_apply_update {
 	mu_dtype type;
 	size_t n;
-	double lr, scale, decay, min_ratio, max_ratio;
+	const mu_decision *at;
+	double lr_scale, scale, decay, min_ratio, max_ratio;
 	const double *weight_square, *update_square;
 	void *parameter;
 	float *master;
 	const void *update;
 } mu_apply_update;
 
-/* Moving average of weights: average = decay * average + (1 - decay) * p. parameter or, if not NULL, master: [n], read
+/* Moving average of weights: average = d * average + (1 - d) * p with d = at->ema_decay. parameter or, if not NULL, master: [n], read
  * only. average: [n] fp32 (double for MU_F64). */
 typedef struct mu_ema {
 	mu_dtype type;
 	size_t n;
-	double decay;
+	const mu_decision *at;
 	const void *parameter;
 	const float *master;
 	void *average;
@@ -421,6 +513,7 @@ typedef struct mu_ops {
 	mural_status (*pool_forward)(mu_ops_context *, const mu_pool *, mural_error *);
 	mural_status (*pool_backward)(mu_ops_context *, const mu_pool *, mural_error *);
 	MU_OPS_ROW(cross_entropy);
+	MU_OPS_ROW(settle);
 	MU_OPS_ROW(adamw);
 	MU_OPS_ROW(sum_squares);
 	size_t (*sum_squares_workspace)(mu_ops_context *, const mu_sum_squares *);

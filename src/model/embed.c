@@ -61,7 +61,7 @@ mural_status mu_embed_forward(mu_vit_pass *pass, const mu_unit_memory *memory, c
 	const mural_model_config *c = &pass->vit->config;
 	mu_patchify patchify = {.type = pass->type,
 	                        .images = pass->capacity,
-	                        .count = input->count,
+	                        .micro = input->micro,
 	                        .channels = c->channels,
 	                        .height = c->image_height,
 	                        .width = c->image_width,

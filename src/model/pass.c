@@ -183,8 +183,6 @@ static mural_status check_input(const mu_vit_pass *pass, const mu_vit_input *inp
 {
 	const mural_model_config *c = &pass->vit->config;
 	bool random = pass->training && (c->dropout > 0 || c->attention_dropout > 0 || c->drop_path > 0);
-	if (input->count > pass->capacity)
-		return mu_bug(err, "a micro-batch holds more images than the pass was planned for");
 	if (random && !input->stream_B)
 		return mu_bug(err, "a pass with dropout needs the images' streams");
 	return MURAL_OK;
@@ -227,21 +225,20 @@ mural_status mu_vit_backward_unit(mu_vit_pass *pass, size_t unit, const void *pa
 	return status;
 }
 
-mural_status mu_vit_loss(mu_vit_pass *pass, const mu_vit_input *input, mu_loss_sums *sums, uint32_t *flags,
-                         int32_t *best_B, mural_error *err)
+mural_status mu_vit_loss(mu_vit_pass *pass, const mu_vit_input *input, mu_step_sums *sums, int32_t *best_B,
+                         mural_error *err)
 {
 	mu_cross_entropy op = {.type = pass->type,
 	                       .images = pass->capacity,
-	                       .count = input->count,
+	                       .micro = input->micro,
 	                       .classes = pass->vit->config.classes,
 	                       .smoothing = input->label_smoothing,
-	                       .scale = input->loss_scale,
+	                       .loss_scale = input->loss_scale,
 	                       .logits = pass->logits_BC,
 	                       .labels = input->labels,
 	                       .d_logits = pass->training ? pass->logits_BC : NULL,
 	                       .best_B = best_B,
-	                       .sums = sums,
-	                       .flags = flags};
+	                       .sums = sums};
 	return pass->ops->cross_entropy(pass->context, &op, err);
 }
 

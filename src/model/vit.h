@@ -59,14 +59,15 @@ mural_status mu_vit_initialise(const mu_vit *vit, size_t unit, uint32_t seed, mu
 /* One micro-batch on the way through: shapes, inputs and every kept activation. */
 typedef struct mu_vit_pass mu_vit_pass;
 
+/* Arrays, micro and loss_scale lie on the ops' device. */
 typedef struct mu_vit_input {
-	size_t count; /* real images, <= capacity */
-	const uint8_t *pixels; /* [capacity, channels, height, width], on the ops' device */
+	const mu_micro *micro; /* how many of the images are real */
+	const uint8_t *pixels; /* [capacity, channels, height, width] */
 	const mu_image_cut *cut_B; /* or NULL */
 	const float *mean_C, *std_C; /* [channels] of pixels in [0, 1], host memory; NULL: 0 and 1 */
 	const uint64_t *stream_B; /* [capacity], needed when training with any dropout */
 	const int32_t *labels; /* [capacity] */
-	double loss_scale; /* 1 / planned count of the step */
+	const double *loss_scale; /* NULL: 1 */
 	double label_smoothing; /* [0, 1) */
 } mu_vit_input;
 
@@ -83,9 +84,9 @@ void mu_vit_pass_free(mu_vit_pass *pass);
 mural_status mu_vit_forward_unit(mu_vit_pass *pass, size_t unit, const void *parameters, const mu_vit_input *input,
                                  mural_error *err);
 
-/* After the head: adds to sums and flags, leaves d_logits (training) and, if not NULL, the best class per image. */
-mural_status mu_vit_loss(mu_vit_pass *pass, const mu_vit_input *input, mu_loss_sums *sums, uint32_t *flags,
-                         int32_t *best_B, mural_error *err);
+/* After the head: adds to sums (on the device), leaves d_logits (training) and, if not NULL, the best class per image. */
+mural_status mu_vit_loss(mu_vit_pass *pass, const mu_vit_input *input, mu_step_sums *sums, int32_t *best_B,
+                         mural_error *err);
 
 /* Unit by unit, in reverse. gradients: the unit's gradient span, ADDED to. */
 mural_status mu_vit_backward_unit(mu_vit_pass *pass, size_t unit, const void *parameters, void *gradients,

@@ -1,13 +1,6 @@
 /* Averages of weights. SPDX-License-Identifier: MIT */
 #include "optim/ema.h"
 
-#include <math.h>
-
-double mu_ema_decay(double decay, bool warm_up, uint64_t n)
-{
-	return warm_up ? fmin(decay, 1 - pow(1 + (double)n, -2.0 / 3)) : decay;
-}
-
 mural_status mu_ema_apply(const mu_ema *call, const mu_ops *ops, mu_ops_context *context, mural_error *err)
 {
 	if (!ops->ema)

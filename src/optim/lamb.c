@@ -42,12 +42,8 @@ static mural_status direct(const mu_stepping *step, mural_error *err)
 	const mu_update *u = step->update;
 	const mu_dtype state = mu_optimizer_state_type(u->type);
 	mu_lamb call = {.type = u->type,
-	                .beta1 = step->at.beta1,
-	                .beta2 = step->at.beta2,
+	                .at = u->decision,
 	                .eps = step->config->eps,
-	                .bias1 = mu_optimizer_bias(step, step->at.beta1),
-	                .bias2 = mu_optimizer_bias(step, step->at.beta2),
-	                .gradient_scale = u->gradient_scale,
 	                .eps_inside = step->config->eps_inside_sqrt};
 	for (size_t i = 0; i < step->segments->count; i++) {
 		const mu_segment *segment = &step->segments->list[i];
@@ -82,7 +78,7 @@ static mural_status apply(const mu_stepping *step, mural_error *err)
 	MU_TRY(measure(step, weights, updates, err));
 	for (size_t i = 0; i < step->segments->count; i++) {
 		const mu_segment *segment = &step->segments->list[i];
-		mu_apply_update call = {.lr = step->at.lr * segment->lr_scale,
+		mu_apply_update call = {.lr_scale = (double)segment->lr_scale,
 		                        .scale = 1,
 		                        .min_ratio = step->config->min_coeff,
 		                        .max_ratio = step->config->max_coeff};

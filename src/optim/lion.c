@@ -6,12 +6,11 @@
 static mural_status apply(const mu_stepping *step, mural_error *err)
 {
 	const mu_update *u = step->update;
-	mu_lion call = {
-	        .type = u->type, .beta1 = step->at.beta1, .beta2 = step->at.beta2, .gradient_scale = u->gradient_scale};
+	mu_lion call = {.type = u->type, .at = u->decision};
 	for (size_t i = 0; i < step->segments->count; i++) {
 		const mu_segment *segment = &step->segments->list[i];
 		call.n = segment->elements;
-		call.lr = step->at.lr * segment->lr_scale;
+		call.lr_scale = (double)segment->lr_scale;
 		call.decay = mu_optimizer_decay(step, segment);
 		call.parameter = mu_optimizer_at(u->parameters, u->type, segment);
 		call.master = mu_optimizer_master(step, segment);

@@ -38,7 +38,7 @@ static mural_status muon_segment(const mu_stepping *step, const mu_segment *segm
 	const mu_momentum momentum = {.type = u->type,
 	                              .n = segment->elements,
 	                              .momentum = step->config->momentum,
-	                              .gradient_scale = u->gradient_scale,
+	                              .at = u->decision,
 	                              .nesterov = step->config->nesterov,
 	                              .gradient = mu_optimizer_at(u->gradients, u->type, segment),
 	                              .m = mu_optimizer_at(u->m, state, segment),
@@ -48,7 +48,7 @@ static mural_status muon_segment(const mu_stepping *step, const mu_segment *segm
 	MU_TRY(step->ops->momentum(step->context, &momentum, err));
 	MU_TRY(step->ops->newton_schulz(step->context, &call, err));
 	const double taller = (double)segment->rows / (double)segment->cols;
-	const mu_apply_update follow = {.lr = step->at.lr * segment->lr_scale,
+	const mu_apply_update follow = {.lr_scale = (double)segment->lr_scale,
 	                                .scale = taller > 1 ? sqrt(taller) : 1,
 	                                .decay = mu_optimizer_decay(step, segment)};
 	return mu_optimizer_follow(step, segment, follow, err);
@@ -56,13 +56,14 @@ static mural_status muon_segment(const mu_stepping *step, const mu_segment *segm
 
 static mural_status apply(const mu_stepping *step, mural_error *err)
 {
-	const double other_lr = step->at.lr * (step->config->adam_lr / step->config->lr);
+	const double other_scale = step->config->adam_lr / step->config->lr;
 	for (size_t i = 0; i < step->segments->count; i++) {
 		const mu_segment *segment = &step->segments->list[i];
 		if (segment->muon)
 			MU_TRY(muon_segment(step, segment, err));
 		else
-			MU_TRY(mu_optimizer_adam_segment(step, segment, other_lr * segment->lr_scale, true, err));
+			MU_TRY(mu_optimizer_adam_segment(step, segment, other_scale * (double)segment->lr_scale, true,
+			                                 err));
 	}
 	return MURAL_OK;
 }

@@ -11,7 +11,6 @@
 typedef struct mu_stepping {
 	const mu_segments *segments;
 	const mural_optimizer_config *config;
-	mu_schedule_point at;
 	const mu_update *update;
 	const mu_ops *ops;
 	mu_ops_context *context;
@@ -52,14 +51,11 @@ static inline double mu_optimizer_decay(const mu_stepping *step, const mu_segmen
 	return segment->decays ? step->config->weight_decay : 0;
 }
 
-/* 1 - beta^t, or 1 without correction. */
-double mu_optimizer_bias(const mu_stepping *step, double beta);
+/* One segment by AdamW (decoupled) or Adam, at lr_scale times the step's rate: Muon leaves some to it. */
+mural_status mu_optimizer_adam_segment(const mu_stepping *step, const mu_segment *segment, double lr_scale,
+                                       bool decoupled, mural_error *err);
 
-/* One segment by AdamW (decoupled) or Adam: Muon leaves some to it. */
-mural_status mu_optimizer_adam_segment(const mu_stepping *step, const mu_segment *segment, double lr, bool decoupled,
-                                       mural_error *err);
-
-/* One segment along the direction in `work`, by a call in which lr, scale, decay and trust are set. */
+/* One segment along the direction in `work`, by a call in which lr_scale, scale, decay and trust are set. */
 mural_status mu_optimizer_follow(const mu_stepping *step, const mu_segment *segment, mu_apply_update call,
                                  mural_error *err);
 

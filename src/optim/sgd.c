@@ -10,13 +10,12 @@ static mural_status apply(const mu_stepping *step, mural_error *err)
 	mu_sgd call = {.type = u->type,
 	               .momentum = config->momentum,
 	               .dampening = config->dampening,
-	               .gradient_scale = u->gradient_scale,
-	               .nesterov = config->nesterov,
-	               .first = u->number == 1};
+	               .at = u->decision,
+	               .nesterov = config->nesterov};
 	for (size_t i = 0; i < step->segments->count; i++) {
 		const mu_segment *segment = &step->segments->list[i];
 		call.n = segment->elements;
-		call.lr = step->at.lr * segment->lr_scale;
+		call.lr_scale = (double)segment->lr_scale;
 		call.decay = mu_optimizer_decay(step, segment);
 		call.parameter = mu_optimizer_at(u->parameters, u->type, segment);
 		call.master = mu_optimizer_master(step, segment);

@@ -1,7 +1,6 @@
 /* The table of optimizers, and what all have in common. SPDX-License-Identifier: MIT */
 #include "optim/update.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "optim/optimizer.h"
@@ -56,17 +55,12 @@ size_t mu_update_workspace(const mu_segments *segments, const mural_optimizer_co
 	return optimizer && optimizer->workspace ? optimizer->workspace(&step) : 0;
 }
 
-mural_status mu_update_apply(const mu_segments *segments, const mural_optimizer_config *config, mu_schedule_point at,
-                             const mu_update *update, const mu_ops *ops, mu_ops_context *context, mural_error *err)
+mural_status mu_update_apply(const mu_segments *segments, const mural_optimizer_config *config, const mu_update *update,
+                             const mu_ops *ops, mu_ops_context *context, mural_error *err)
 {
 	MU_TRY(mu_update_check(config, ops, err));
-	const mu_stepping step = {segments, config, at, update, ops, context};
+	const mu_stepping step = {segments, config, update, ops, context};
 	return find(config->kind)->apply(&step, err);
-}
-
-double mu_optimizer_bias(const mu_stepping *step, double beta)
-{
-	return step->config->bias_correction ? 1 - pow(beta, (double)step->update->number) : 1;
 }
 
 mural_status mu_optimizer_follow(const mu_stepping *step, const mu_segment *segment, mu_apply_update call,
@@ -74,17 +68,10 @@ mural_status mu_optimizer_follow(const mu_stepping *step, const mu_segment *segm
 {
 	const mu_update *u = step->update;
 	call.type = u->type;
+	call.at = u->decision;
 	call.n = segment->elements;
 	call.parameter = mu_optimizer_at(u->parameters, u->type, segment);
 	call.master = mu_optimizer_master(step, segment);
 	call.update = mu_optimizer_at(u->work, mu_optimizer_state_type(u->type), segment);
 	return step->ops->apply_update(step->context, &call, err);
-}
-
-double mu_clip_factor(double norm, double limit)
-{
-	if (limit <= 0)
-		return 1;
-	double factor = limit / (norm + 1e-6);
-	return factor < 1 ? factor : 1;
 }

@@ -3,7 +3,7 @@
  *     mu_optimizer_needs needs = mu_update_needs(&config);         before memory is laid out: how many spans of state
  *     MU_TRY(mu_update_check(&config, ops, err));                  does this table have the optimizer's rows?
  *     bytes = mu_update_workspace(&segments, &config, type, ops, context);      once, before the first step
- *     MU_TRY(mu_update_apply(&segments, &config, at, &update, ops, context, err));      every update
+ *     MU_TRY(mu_update_apply(&segments, &config, &update, ops, context, err));      every update
  *
  *     optimizer   m                  v               work          tensors with flags
  *     AdamW Adam  first moment       second moment
@@ -20,7 +20,7 @@
 #define MU_OPTIM_UPDATE_H
 
 #include "kernels/ops.h"
-#include "optim/schedule.h"
+#include "mural/config.h"
 #include "optim/segments.h"
 
 typedef struct mu_optimizer_needs {
@@ -43,17 +43,13 @@ typedef struct mu_update {
 	const void *gradients; /* of type */
 	void *work; /* as far as needed; may be gradients where they are fp32 (double for MU_F64): they are then lost */
 	void *scratch; /* mu_update_workspace bytes, aligned to 64 */
-	double gradient_scale; /* planned / actual count, times the clipping factor */
-	uint64_t number; /* which applied update this is, from 1 */
+	const mu_decision *decision; /* of this step, in device memory: rate, momenta, factor of gradients */
 } mu_update;
 
 size_t mu_update_workspace(const mu_segments *segments, const mural_optimizer_config *optimizer, mu_dtype type,
                            const mu_ops *ops, mu_ops_context *context);
 
-mural_status mu_update_apply(const mu_segments *segments, const mural_optimizer_config *optimizer, mu_schedule_point at,
+mural_status mu_update_apply(const mu_segments *segments, const mural_optimizer_config *optimizer,
                              const mu_update *update, const mu_ops *ops, mu_ops_context *context, mural_error *err);
-
-/* Factor that brings a gradient of L2 norm `norm` to at most `limit` (0 = off): min(1, limit / (norm + 1e-6)). */
-double mu_clip_factor(double norm, double limit);
 
 #endif

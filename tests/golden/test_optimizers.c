@@ -81,6 +81,18 @@ static void model_init(model *m, unsigned matrix_flags, unsigned vector_flags)
 	assert_int_equal(mu_segments_init(&m->segments, &m->unit, 1, NULL), MURAL_OK);
 }
 
+/* What settle would decide for update n, with the gradient as it is. */
+static mu_decision decide(const mural_optimizer_config *config, uint32_t n)
+{
+	return (mu_decision){.number = n,
+	                     .lr = config->lr,
+	                     .beta1 = config->beta1,
+	                     .beta2 = config->beta2,
+	                     .bias1 = config->bias_correction ? 1 - pow(config->beta1, n) : 1,
+	                     .bias2 = config->bias_correction ? 1 - pow(config->beta2, n) : 1,
+	                     .gradient_scale = 1};
+}
+
 static void put_gradients(model *m, uint32_t step)
 {
 	memset(m->gradients, 0, sizeof m->gradients);
@@ -99,19 +111,20 @@ static void train(model *m, const mural_optimizer_config *config, const mu_ops *
 	assert_int_equal(mu_device_open(&device, ops->device, 0, &err), MURAL_OK);
 	assert_int_equal(ops->open(device.queue, 2, &context, &err), MURAL_OK);
 	const size_t bytes = mu_update_workspace(&m->segments, config, MU_F32, ops, context);
+	mu_decision decision;
 	mu_update update = {.type = MU_F32,
 	                    .parameters = m->parameters,
 	                    .gradients = m->gradients,
-	                    .gradient_scale = 1,
+	                    .decision = &decision,
 	                    .scratch = aligned_alloc(64, (bytes + 64) / 64 * 64)};
 	const mu_optimizer_needs needs = mu_update_needs(config);
 	update.m = needs.spans > 0 ? m->m : NULL;
 	update.v = needs.spans > 1 ? m->v : NULL;
 	update.work = needs.work ? m->gradients : NULL;
-	const mu_schedule_point at = {.lr = config->lr, .beta1 = config->beta1, .beta2 = config->beta2};
-	for (update.number = 1; update.number <= STEPS; update.number++) {
-		put_gradients(m, (uint32_t)update.number);
-		if (mu_update_apply(&m->segments, config, at, &update, ops, context, &err) != MURAL_OK)
+	for (uint32_t step = 1; step <= STEPS; step++) {
+		decision = decide(config, step);
+		put_gradients(m, step);
+		if (mu_update_apply(&m->segments, config, &update, ops, context, &err) != MURAL_OK)
 			fail_msg("%s", err.message);
 	}
 	free(update.scratch);
@@ -360,7 +373,7 @@ static void round_gradients(float *wide, uint16_t *rounded)
 static void train_with_masters(const mural_optimizer_config *config, unsigned matrix_flags)
 {
 	const mu_ops *ops = &mu_ops_reference;
-	const mu_schedule_point at = {.lr = config->lr, .beta1 = config->beta1, .beta2 = config->beta2};
+	mu_decision decision;
 	model a, b;
 	narrow n = {{0}, {0}, {0}};
 	model_init(&a, matrix_flags, 0);
@@ -373,7 +386,7 @@ static void train_with_masters(const mural_optimizer_config *config, unsigned ma
 	                  .gradients = a.gradients,
 	                  .work = a.gradients,
 	                  .scratch = scratch,
-	                  .gradient_scale = 1};
+	                  .decision = &decision};
 	mu_update with_master = {.type = MU_BF16,
 	                         .parameters = n.parameters,
 	                         .master = b.parameters,
@@ -382,13 +395,13 @@ static void train_with_masters(const mural_optimizer_config *config, unsigned ma
 	                         .gradients = n.gradients,
 	                         .work = n.work,
 	                         .scratch = scratch,
-	                         .gradient_scale = 1};
+	                         .decision = &decision};
 	for (uint32_t step = 1; step <= 3; step++) {
 		put_gradients(&a, step);
 		round_gradients(a.gradients, n.gradients);
-		wide.number = with_master.number = step;
-		assert_int_equal(mu_update_apply(&a.segments, config, at, &wide, ops, NULL, NULL), MURAL_OK);
-		assert_int_equal(mu_update_apply(&b.segments, config, at, &with_master, ops, NULL, NULL), MURAL_OK);
+		decision = decide(config, step);
+		assert_int_equal(mu_update_apply(&a.segments, config, &wide, ops, NULL, NULL), MURAL_OK);
+		assert_int_equal(mu_update_apply(&b.segments, config, &with_master, ops, NULL, NULL), MURAL_OK);
 	}
 	assert_memory_equal(a.parameters, b.parameters, sizeof a.parameters);
 	assert_memory_equal(a.m, b.m, sizeof a.m);

@@ -165,16 +165,18 @@ static void adamw_step(golden *g, moments *state, int step)
 {
 	mural_error err = {0};
 	for (size_t u = 0; u < g->run.vit.n_units; u++) {
+		const mu_decision at = {.lr = LEARNING_RATE,
+		                        .beta1 = 0.9,
+		                        .beta2 = 0.999,
+		                        .bias1 = 1 - pow(0.9, step),
+		                        .bias2 = 1 - pow(0.999, step),
+		                        .gradient_scale = 1};
 		mu_adamw op = {.type = MU_F32,
 		               .n = g->run.vit.units[u].elements,
-		               .lr = LEARNING_RATE,
-		               .beta1 = 0.9,
-		               .beta2 = 0.999,
+		               .at = &at,
+		               .lr_scale = 1,
 		               .eps = 1e-8,
 		               .decay = WEIGHT_DECAY,
-		               .bias1 = 1 - pow(0.9, step),
-		               .bias2 = 1 - pow(0.999, step),
-		               .gradient_scale = 1,
 		               .decoupled = true,
 		               .parameter = g->run.parameters[u],
 		               .gradient = g->run.gradients[u],

@@ -57,8 +57,7 @@ typedef struct outputs {
 	float gelu[ROWS * WIDTH], d_bias[WIDTH];
 	float d_position[TOKENS * WIDTH], d_class[WIDTH], d_patch[ROWS * WIDTH];
 	float d_logits[IMAGES * CLASSES];
-	mu_loss_sums sums;
-	uint32_t flags;
+	mu_step_sums sums;
 	double squares;
 } outputs;
 
@@ -119,9 +118,10 @@ static void run_rest(mu_ops_context *context, outputs *out)
 	embed.dropout = (mu_dropout_rule){{3, 4}, mu_drop_threshold(0.5), 2, streams};
 	embed.d_patch = out->d_patch, embed.d_class_token = out->d_class, embed.d_position = out->d_position;
 	assert_int_equal(mu_ops_cpu.embed_backward(context, &embed, NULL), MURAL_OK);
-	mu_cross_entropy entropy = {.type = out->type, .images = IMAGES, .count = IMAGES, .classes = CLASSES};
-	entropy.smoothing = 0.1, entropy.scale = 0.2, entropy.logits = x, entropy.labels = labels;
-	entropy.d_logits = out->d_logits, entropy.sums = &out->sums, entropy.flags = &out->flags;
+	mu_cross_entropy entropy = {.type = out->type, .images = IMAGES, .classes = CLASSES};
+	entropy.smoothing = 0.1, entropy.micro = &(const mu_micro){IMAGES, IMAGES}, entropy.logits = x,
+	entropy.labels = labels;
+	entropy.d_logits = out->d_logits, entropy.sums = &out->sums;
 	assert_int_equal(mu_ops_cpu.cross_entropy(context, &entropy, NULL), MURAL_OK);
 	mu_sum_squares squares = {.type = out->type, .n = SPAN, .x = x, .sum = &out->squares};
 	squares.scratch = scratch_of(mu_ops_cpu.sum_squares_workspace(context, &squares));
@@ -210,15 +210,13 @@ static void test_nan_reaches_the_loss(void **state)
 
 	float logits[2 * 3] = {1, 2, 3, 1, NAN, 3}, loss_B[2];
 	int32_t labels[2] = {2, 2};
-	mu_loss_sums sums = {0};
-	uint32_t flags = 0;
-	mu_cross_entropy entropy = {.type = MU_F32, .images = 2, .count = 2, .classes = 3, .scale = 1};
+	mu_step_sums sums = {0};
+	mu_cross_entropy entropy = {.type = MU_F32, .images = 2, .micro = &(const mu_micro){2, 2}, .classes = 3};
 	entropy.logits = logits, entropy.labels = labels, entropy.loss_B = loss_B;
-	entropy.sums = &sums, entropy.flags = &flags;
+	entropy.sums = &sums;
 	assert_int_equal(mu_ops_cpu.cross_entropy(context, &entropy, NULL), MURAL_OK);
 	assert_true(isfinite(loss_B[0]) && isnan(loss_B[1]) && isnan(sums.loss));
-	assert_int_equal(flags, MU_FLAG_NON_FINITE);
-	assert_true(sums.top1 == 1);
+	assert_true(sums.non_finite == 1 && sums.top1 == 1);
 	free(attention.scratch);
 	mu_ops_cpu.close(context);
 }

@@ -109,16 +109,28 @@ static mural_status pool_forgets_the_last(mu_ops_context *c, const mu_pool *op, 
 	return status;
 }
 
-static mural_status cross_entropy_clears_flags(mu_ops_context *c, const mu_cross_entropy *op, mural_error *err)
+static mural_status cross_entropy_forgets_labels(mu_ops_context *c, const mu_cross_entropy *op, mural_error *err)
 {
-	*op->flags = 0;
-	return right->cross_entropy(c, op, err);
+	const double before = op->sums->label_range;
+	const mural_status status = right->cross_entropy(c, op, err);
+	op->sums->label_range = before;
+	return status;
+}
+
+static mural_status settle_forgets_the_skipped(mu_ops_context *c, const mu_settle *op, mural_error *err)
+{
+	const double before = op->record->carried.skipped;
+	const mural_status status = right->settle(c, op, err);
+	op->record->carried.skipped = before;
+	return status;
 }
 
 static mural_status adamw_without_bias2(mu_ops_context *c, const mu_adamw *op, mural_error *err)
 {
 	mu_adamw other = *op;
-	other.bias2 = 1;
+	mu_decision at = *op->at;
+	at.bias2 = 1;
+	other.at = &at;
 	return right->adamw(c, &other, err);
 }
 
@@ -148,7 +160,9 @@ static mural_status sgd_without_nesterov(mu_ops_context *c, const mu_sgd *op, mu
 static mural_status lion_with_one_beta(mu_ops_context *c, const mu_lion *op, mural_error *err)
 {
 	mu_lion other = *op;
-	other.beta2 = op->beta1;
+	mu_decision at = *op->at;
+	at.beta2 = at.beta1;
+	other.at = &at;
 	return right->lion(c, &other, err);
 }
 
@@ -191,7 +205,9 @@ static mural_status apply_update_without_limit(mu_ops_context *c, const mu_apply
 static mural_status ema_of_another_decay(mu_ops_context *c, const mu_ema *op, mural_error *err)
 {
 	mu_ema other = *op;
-	other.decay = 1 - op->decay;
+	mu_decision at = *op->at;
+	at.ema_decay = 1 - at.ema_decay;
+	other.at = &at;
 	return right->ema(c, &other, err);
 }
 
@@ -214,7 +230,8 @@ SABOTAGE("attention", attention_forward, attention_changes_input, "attention_for
 SABOTAGE("dropout", dropout, dropout_fails, "dropout failed: no more water")
 SABOTAGE("drop_path", drop_path, drop_path_keeps_all, "'keep_B' differs")
 SABOTAGE("pool", pool_forward, pool_forgets_the_last, "'y' differs")
-SABOTAGE("cross_entropy", cross_entropy, cross_entropy_clears_flags, "'flags' differs")
+SABOTAGE("cross_entropy", cross_entropy, cross_entropy_forgets_labels, "'sums' differs")
+SABOTAGE("settle", settle, settle_forgets_the_skipped, "'record' differs")
 SABOTAGE("adamw", adamw, adamw_without_bias2, "'parameter' differs")
 SABOTAGE("sum_squares", sum_squares, sum_squares_in_float, "'sum' differs")
 SABOTAGE("sgd", sgd, sgd_without_nesterov, "'parameter' differs")
@@ -280,7 +297,8 @@ int main(void)
 		cmocka_unit_test(test_dropout_fails),
 		cmocka_unit_test(test_drop_path_keeps_all),
 		cmocka_unit_test(test_pool_forgets_the_last),
-		cmocka_unit_test(test_cross_entropy_clears_flags),
+		cmocka_unit_test(test_cross_entropy_forgets_labels),
+		cmocka_unit_test(test_settle_forgets_the_skipped),
 		cmocka_unit_test(test_adamw_without_bias2),
 		cmocka_unit_test(test_sum_squares_in_float),
 		cmocka_unit_test(test_sgd_without_nesterov),

@@ -338,12 +338,11 @@ static void test_pool(void **state)
 /* The scaled sum of losses, whose gradient the row gives. */
 static double cross_entropy_loss(void *self)
 {
-	mu_loss_sums sums = {0};
-	uint32_t flags = 0;
+	mu_step_sums sums = {0};
 	mu_cross_entropy op = *(const mu_cross_entropy *)self;
-	op.d_logits = NULL, op.sums = &sums, op.flags = &flags;
+	op.d_logits = NULL, op.sums = &sums;
 	assert_int_equal(ops->cross_entropy(NULL, &op, NULL), MURAL_OK);
-	return sums.loss * op.scale;
+	return sums.loss * *op.loss_scale / (double)op.micro->planned;
 }
 
 static void test_cross_entropy(void **state)
@@ -353,14 +352,15 @@ static void test_cross_entropy(void **state)
 	const int32_t labels[] = {4, 9, 0, 2}; /* the second is out of range, the fourth past the count */
 	for (int smoothing = 0; smoothing < 2; smoothing++) {
 		double *logits = numbers(B * C), *d_logits = poison(B * C);
-		mu_loss_sums sums = {0};
-		uint32_t flags = 0;
-		mu_cross_entropy op = {.type = MU_F64, .images = B, .count = 3, .classes = C};
-		op.smoothing = 0.3 * smoothing, op.scale = 1.0 / 7;
-		op.logits = logits, op.labels = labels, op.d_logits = d_logits, op.sums = &sums, op.flags = &flags;
+		mu_step_sums sums = {0};
+		const mu_micro micro = {.count = 3, .planned = 7};
+		const double loss_scale = 4;
+		mu_cross_entropy op = {.type = MU_F64, .images = B, .micro = &micro, .classes = C};
+		op.smoothing = 0.3 * smoothing, op.loss_scale = &loss_scale;
+		op.logits = logits, op.labels = labels, op.d_logits = d_logits, op.sums = &sums;
 		assert_int_equal(ops->cross_entropy(NULL, &op, NULL), MURAL_OK);
 		check("logits", logits, d_logits, B * C, cross_entropy_loss, &op);
-		assert_int_equal(flags, MU_FLAG_LABEL_RANGE);
+		assert_true(sums.label_range == 1 && sums.count == 2);
 	}
 }
 

@@ -19,11 +19,12 @@ static void test_sgd(void **state)
 	(void)state;
 	double p[] = {2, -4};
 	const double gradient[] = {2, 0};
+	mu_decision at = {.number = 2, .lr = 1, .gradient_scale = 0.5};
 	mu_sgd op = {.type = MU_F64,
 	             .n = 2,
-	             .lr = 0.5,
+	             .at = &at,
+	             .lr_scale = 0.5,
 	             .decay = 0.125,
-	             .gradient_scale = 0.5,
 	             .parameter = p,
 	             .gradient = gradient};
 	assert_int_equal(ops->sgd(NULL, &op, NULL), MURAL_OK);
@@ -37,7 +38,7 @@ static void test_sgd(void **state)
 	assert_close("momentum", p, (double[]){2 - 0.15625, -4 - 1.9375}, 2);
 
 	p[0] = 2, p[1] = -4, m[0] = 0, m[1] = 0;
-	op.first = true, op.nesterov = true; /* the first gradient is not dampened */
+	at.number = 1, op.nesterov = true; /* the first gradient is not dampened */
 	assert_int_equal(ops->sgd(NULL, &op, NULL), MURAL_OK);
 	assert_close("m", m, (double[]){1.25, -0.5}, 2);
 	assert_close("nesterov", p, (double[]){2 - 0.5 * 1.875, -4 + 0.5 * 0.75}, 2);
@@ -48,13 +49,12 @@ static void test_lion(void **state)
 	(void)state;
 	double p[] = {2, -4, 1, 3, 1}, m[] = {1, -1, 0, 4, NAN};
 	const double gradient[] = {8, -8, 0, -16, 1};
+	const mu_decision at = {.lr = 0.5, .beta1 = 0.5, .beta2 = 0.75, .gradient_scale = 0.5};
 	const mu_lion op = {.type = MU_F64,
 	                    .n = 5,
-	                    .lr = 0.25,
-	                    .beta1 = 0.5,
-	                    .beta2 = 0.75,
+	                    .at = &at,
+	                    .lr_scale = 0.5,
 	                    .decay = 0.5,
-	                    .gradient_scale = 0.5,
 	                    .parameter = p,
 	                    .gradient = gradient,
 	                    .m = m};
@@ -68,15 +68,12 @@ static void test_lamb_and_its_step(void **state)
 {
 	(void)state;
 	double p[] = {3, 4}, gradient[] = {1, -1}, m[] = {1, 1}, v[] = {3.25, 15.25};
+	mu_decision at = {.lr = 2, .beta1 = 0.5, .beta2 = 0.75, .bias1 = 0.5, .bias2 = 0.25, .gradient_scale = 5};
 	mu_lamb op = {.type = MU_F64,
 	              .n = 2,
-	              .beta1 = 0.5,
-	              .beta2 = 0.75,
+	              .at = &at,
 	              .eps = 1,
 	              .decay = 0.5,
-	              .bias1 = 0.5,
-	              .bias2 = 0.25,
-	              .gradient_scale = 5,
 	              .parameter = p,
 	              .gradient = gradient,
 	              .m = m,
@@ -87,7 +84,7 @@ static void test_lamb_and_its_step(void **state)
 	assert_close("v", v, (double[]){8.6875, 17.6875}, 2);
 	const double u[] = {6 / (sqrt(34.75) + 1) + 1.5, -4 / (sqrt(70.75) + 1) + 2};
 	assert_close("update", gradient, u, 2);
-	op.eps_inside = true, op.beta1 = op.beta2 = 1, op.decay = 0;
+	op.eps_inside = true, at.beta1 = at.beta2 = 1, op.decay = 0;
 	assert_int_equal(ops->lamb(NULL, &op, NULL), MURAL_OK);
 	assert_close("inside", gradient, (double[]){6 / sqrt(35.75), -4 / sqrt(71.75)}, 2);
 
@@ -100,7 +97,8 @@ static void test_lamb_and_its_step(void **state)
 	const double update[] = {1, 2}, four = 4;
 	mu_apply_update step = {.type = MU_F64,
 	                        .n = 2,
-	                        .lr = 0.5,
+	                        .at = &at,
+	                        .lr_scale = 0.25,
 	                        .scale = 0.5,
 	                        .decay = 0.5,
 	                        .min_ratio = 0,
@@ -131,7 +129,7 @@ static void test_momentum(void **state)
 	mu_momentum op = {.type = MU_F64,
 	                  .n = 2,
 	                  .momentum = 0.75,
-	                  .gradient_scale = 2,
+	                  .at = &(const mu_decision){.gradient_scale = 2},
 	                  .gradient = gradient,
 	                  .m = m,
 	                  .update = update};
@@ -182,13 +180,21 @@ static void test_ema(void **state)
 	(void)state;
 	double average[] = {1, -2};
 	const double p[] = {3, 2};
-	mu_ema op = {.type = MU_F64, .n = 2, .decay = 0.75, .parameter = p, .average = average};
+	mu_ema op = {.type = MU_F64,
+	             .n = 2,
+	             .at = &(const mu_decision){.ema_decay = 0.75},
+	             .parameter = p,
+	             .average = average};
 	assert_int_equal(ops->ema(NULL, &op, NULL), MURAL_OK);
 	assert_close("average", average, (double[]){1.5, -1}, 2);
 	float narrow[] = {1}; /* of the master, where there is one */
 	const uint16_t bf16[] = {0};
-	op = (mu_ema){
-	        .type = MU_BF16, .n = 1, .decay = 0.5, .parameter = bf16, .master = (float[]){3}, .average = narrow};
+	op = (mu_ema){.type = MU_BF16,
+	              .n = 1,
+	              .at = &(const mu_decision){.ema_decay = 0.5},
+	              .parameter = bf16,
+	              .master = (float[]){3},
+	              .average = narrow};
 	assert_int_equal(ops->ema(NULL, &op, NULL), MURAL_OK);
 	assert_true(narrow[0] == 2);
 }

@@ -18,6 +18,10 @@ typedef struct trial_case {
 /* Terminated by a NULL name. */
 extern const trial_case trial_cases[];
 
+/* In device memory, as inputs. */
+const mu_decision *trial_decision(trial_side *s, const mu_decision *decision);
+const mu_micro *trial_micro(trial_side *s, size_t count, size_t planned);
+
 void trial_case_patchify(trial_side *s);
 void trial_case_embed(trial_side *s);
 void trial_case_layernorm(trial_side *s);
@@ -27,6 +31,7 @@ void trial_case_dropout(trial_side *s);
 void trial_case_drop_path(trial_side *s);
 void trial_case_pool(trial_side *s);
 void trial_case_cross_entropy(trial_side *s);
+void trial_case_settle(trial_side *s);
 void trial_case_adamw(trial_side *s);
 void trial_case_sum_squares(trial_side *s);
 void trial_case_cast(trial_side *s);

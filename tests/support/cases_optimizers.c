@@ -27,6 +27,12 @@ static void *changed(trial_side *s, const char *name, mu_dtype type, size_t n)
 	return trial_array(s, TRIAL_ADDED | TRIAL_LOOSE, name, type, n);
 }
 
+/* What is written whole, or stays as it is in a skipped step. */
+static void *direction_of(trial_side *s, mu_dtype type, size_t n, bool skip)
+{
+	return trial_array(s, (skip ? TRIAL_ADDED : TRIAL_OUTPUT) | TRIAL_LOOSE, "update", type, n);
+}
+
 static float *master_of(trial_side *s, size_t n)
 {
 	return is_narrow(s) ? changed(s, "master", MU_F32, n) : NULL;
@@ -45,10 +51,13 @@ void trial_case_sgd(trial_side *s)
 	op.momentum = trial_flag(s, "momentum") ? 0.9 : 0;
 	op.nesterov = trial_flag(s, "nesterov") && op.momentum > 0;
 	op.dampening = trial_flag(s, "dampening") ? 0.3 : 0;
-	op.first = trial_flag(s, "first");
+	mu_decision at = {.number = trial_flag(s, "first") ? 1 : 2};
 	op.decay = trial_flag(s, "decay") ? 0.05 : 0;
-	op.lr = trial_between(s, 1e-4, 1e-1);
-	op.gradient_scale = trial_between(s, 0.3, 1);
+	op.lr_scale = trial_between(s, 0.5, 1);
+	at.lr = trial_between(s, 1e-4, 1e-1);
+	at.gradient_scale = trial_between(s, 0.3, 1);
+	at.skip = trial_flag(s, "skip");
+	op.at = trial_decision(s, &at);
 	op.parameter = changed(s, "parameter", s->type, op.n);
 	op.master = master_of(s, op.n);
 	op.gradient = gradient_of(s, op.n);
@@ -58,16 +67,19 @@ void trial_case_sgd(trial_side *s)
 	const double g = MOST + op.decay * MOST, m = op.momentum * MOST + g;
 	if (op.m)
 		trial_expect(s, op.m, trial_stat(s), 2, m);
-	expect_weights(s, op.parameter, op.master, MOST + op.lr * (g + m));
+	expect_weights(s, op.parameter, op.master, MOST + at.lr * (g + m));
 }
 
 void trial_case_lion(trial_side *s)
 {
-	mu_lion op = {.type = s->type, .n = draw_n(s), .beta1 = 0.9};
-	op.beta2 = trial_flag(s, "beta2-0.999") ? 0.999 : 0.99;
+	mu_lion op = {.type = s->type, .n = draw_n(s)};
+	mu_decision at = {.beta1 = 0.9, .beta2 = trial_flag(s, "beta2-0.999") ? 0.999 : 0.99};
 	op.decay = trial_flag(s, "decay") ? 0.05 : 0;
-	op.lr = trial_between(s, 1e-4, 1e-1);
-	op.gradient_scale = trial_between(s, 0.3, 1);
+	op.lr_scale = trial_between(s, 0.5, 1);
+	at.lr = trial_between(s, 1e-4, 1e-1);
+	at.gradient_scale = trial_between(s, 0.3, 1);
+	at.skip = trial_flag(s, "skip");
+	op.at = trial_decision(s, &at);
 	op.parameter = changed(s, "parameter", s->type, op.n);
 	op.master = master_of(s, op.n);
 	op.gradient = gradient_of(s, op.n);
@@ -79,16 +91,19 @@ void trial_case_lion(trial_side *s)
 
 void trial_case_lamb(trial_side *s)
 {
-	mu_lamb op = {.type = s->type, .n = draw_n(s), .beta1 = 0.9, .beta2 = 0.999};
+	mu_lamb op = {.type = s->type, .n = draw_n(s)};
+	mu_decision at = {.beta1 = 0.9, .beta2 = 0.999};
 	const mu_dtype stat = trial_stat(s);
 	const bool corrected = trial_flag(s, "corrected"), alias = trial_flag(s, "update-on-gradient");
 	const double step = 1 + (double)trial_below(s, 1000);
 	op.eps_inside = trial_flag(s, "eps-inside");
 	op.eps = op.eps_inside ? 1e-3 : 1e-8;
 	op.decay = trial_flag(s, "decay") ? 0.05 : 0;
-	op.bias1 = corrected ? 1 - pow(op.beta1, step) : 1;
-	op.bias2 = corrected ? 1 - pow(op.beta2, step) : 1;
-	op.gradient_scale = trial_between(s, 0.3, 1);
+	at.bias1 = corrected ? 1 - pow(at.beta1, step) : 1;
+	at.bias2 = corrected ? 1 - pow(at.beta2, step) : 1;
+	at.gradient_scale = trial_between(s, 0.3, 1);
+	at.skip = trial_below(s, 8) == 0;
+	op.at = trial_decision(s, &at);
 	op.parameter = trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "parameter", s->type, op.n);
 	op.master = is_narrow(s) ? trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "master", MU_F32, op.n) : NULL;
 	op.m = changed(s, "m", stat, op.n);
@@ -96,14 +111,13 @@ void trial_case_lamb(trial_side *s)
 	if (alias && s->type == stat)
 		op.gradient = op.update = changed(s, "gradient", stat, op.n);
 	else
-		op.gradient = gradient_of(s, op.n),
-		op.update = trial_array(s, TRIAL_OUTPUT | TRIAL_LOOSE, "update", stat, op.n);
+		op.gradient = gradient_of(s, op.n), op.update = direction_of(s, stat, op.n, at.skip != 0);
 	trial_call(s, "lamb", s->table->lamb(s->context, &op, &s->err));
 
 	/* m is at most 1.2, v at least 0.15 */
 	trial_expect(s, op.m, stat, 2, 1.2);
 	trial_expect(s, op.v, stat, 2, 1.3);
-	trial_expect(s, op.update, stat, 2, 1.2 / op.bias1 / sqrt(0.15 / op.bias2) + 0.05 * MOST);
+	trial_expect(s, op.update, stat, 2, 1.2 / at.bias1 / sqrt(0.15 / at.bias2) + 0.05 * MOST);
 }
 
 void trial_case_momentum(trial_side *s)
@@ -112,13 +126,13 @@ void trial_case_momentum(trial_side *s)
 	const mu_dtype stat = trial_stat(s);
 	const bool alias = trial_flag(s, "update-on-gradient");
 	op.nesterov = trial_flag(s, "nesterov");
-	op.gradient_scale = trial_between(s, 0.3, 1);
+	const mu_decision at = {.gradient_scale = trial_between(s, 0.3, 1), .skip = trial_flag(s, "skip")};
+	op.at = trial_decision(s, &at);
 	op.m = changed(s, "m", stat, op.n);
 	if (alias && s->type == stat)
 		op.gradient = op.update = changed(s, "gradient", stat, op.n);
 	else
-		op.gradient = gradient_of(s, op.n),
-		op.update = trial_array(s, TRIAL_OUTPUT | TRIAL_LOOSE, "update", stat, op.n);
+		op.gradient = gradient_of(s, op.n), op.update = direction_of(s, stat, op.n, at.skip != 0);
 	trial_call(s, "momentum", s->table->momentum(s->context, &op, &s->err));
 	trial_expect(s, op.m, stat, 2, MOST);
 	trial_expect(s, op.update, stat, 2, MOST);
@@ -171,7 +185,9 @@ void trial_case_apply_update(trial_side *s)
 	const bool trust = trial_flag(s, "trust"), none = trial_flag(s, "zero-norm"), high = trial_flag(s, "high");
 	op.decay = trial_flag(s, "decay") ? 0.05 : 0;
 	op.max_ratio = high ? 10 : 0.9;
-	op.lr = trial_between(s, 1e-4, 1e-1);
+	const mu_decision at = {.lr = trial_between(s, 1e-4, 1e-1), .skip = trial_below(s, 8) == 0};
+	op.at = trial_decision(s, &at);
+	op.lr_scale = trial_between(s, 0.5, 1);
 	op.scale = trial_between(s, 1, 2);
 	op.parameter = changed(s, "parameter", s->type, op.n);
 	op.master = master_of(s, op.n);
@@ -184,13 +200,14 @@ void trial_case_apply_update(trial_side *s)
 		op.weight_square = weight, op.update_square = update;
 	}
 	trial_call(s, "apply_update", s->table->apply_update(s->context, &op, &s->err));
-	expect_weights(s, op.parameter, op.master, MOST + op.lr * op.scale * 10 * MOST);
+	expect_weights(s, op.parameter, op.master, MOST + at.lr * op.scale * 10 * MOST);
 }
 
 void trial_case_ema(trial_side *s)
 {
 	mu_ema op = {.type = s->type, .n = draw_n(s)};
-	op.decay = trial_between(s, 0.3, 1);
+	const mu_decision at = {.ema_decay = trial_between(s, 0.3, 1), .skip = trial_flag(s, "skip")};
+	op.at = trial_decision(s, &at);
 	op.parameter = trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "parameter", s->type, op.n);
 	op.master = is_narrow(s) ? trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "master", MU_F32, op.n) : NULL;
 	op.average = changed(s, "average", trial_stat(s), op.n);

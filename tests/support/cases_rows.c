@@ -30,10 +30,11 @@ void trial_case_patchify(trial_side *s)
 {
 	static const size_t patches[] = {1, 2, 3, 4, 7, 8, 14, 16};
 	mu_patchify op = {.type = s->type, .images = trial_size(s, "B", MAX_IMAGES)};
-	op.count = trial_flag(s, "full") ? op.images : trial_below(s, op.images + 1);
+	const size_t count = trial_flag(s, "full") ? op.images : trial_below(s, op.images + 1);
+	op.micro = trial_micro(s, count, 64);
 	op.channels = trial_size(s, "channels", 5);
 	op.patch = patches[trial_below(s, sizeof patches / sizeof *patches)];
-	trial_note(s, "count=%zu P=%zu ", op.count, op.patch);
+	trial_note(s, "count=%zu P=%zu ", count, op.patch);
 	op.height = op.patch * trial_size(s, "rows", 5);
 	op.width = op.patch * trial_size(s, "columns", 5);
 	double largest = 0;

@@ -7,6 +7,20 @@
 
 #define MAX_IMAGES 31
 
+const mu_decision *trial_decision(trial_side *s, const mu_decision *decision)
+{
+	void *array = trial_array(s, TRIAL_INPUT, "decision", MU_F64, sizeof *decision / sizeof(double));
+	trial_fill(s, array, decision);
+	return array;
+}
+
+const mu_micro *trial_micro(trial_side *s, size_t count, size_t planned)
+{
+	void *array = trial_array(s, TRIAL_INPUT, "micro", MU_I64, sizeof(mu_micro) / sizeof(uint64_t));
+	trial_fill(s, array, &(mu_micro){count, planned});
+	return array;
+}
+
 /* Labels in range, but for one in 16 when `bad`. */
 static const int32_t *draw_labels(trial_side *s, size_t images, size_t classes, bool bad)
 {
@@ -52,11 +66,14 @@ void trial_case_cross_entropy(trial_side *s)
 	const bool smooth = trial_flag(s, "smooth"), far = trial_flag(s, "far"), bad = trial_flag(s, "bad-labels");
 	logit_flags f = {.ties = trial_flag(s, "ties"), .broken = trial_below(s, 4) == 0};
 	f.center = far ? 1000 : 0; /* exp of it overflows */
-	op.count = trial_flag(s, "full") ? op.images : trial_below(s, op.images + 1);
+	const size_t count = trial_flag(s, "full") ? op.images : trial_below(s, op.images + 1);
+	const size_t planned = 1 + trial_below(s, 64);
+	const bool scaled = trial_flag(s, "loss-scale");
+	op.micro = trial_micro(s, count, planned);
+	op.loss_scale = scaled ? trial_numbers(s, TRIAL_INPUT, "loss_scale", MU_F64, 1, 4, 3) : NULL;
 	op.classes = trial_size(s, "C", 768);
-	trial_note(s, "count=%zu %s", op.count, f.broken ? "broken " : "");
+	trial_note(s, "count=%zu %s", count, f.broken ? "broken " : "");
 	op.smoothing = smooth ? 0.1 : 0;
-	op.scale = 1.0 / (double)(1 + trial_below(s, 64));
 	const size_t B = op.images, C = op.classes, n = B * C;
 	void *logits = draw_logits(s, n, f);
 	if (alias)
@@ -66,22 +83,51 @@ void trial_case_cross_entropy(trial_side *s)
 	op.d_logits = alias ? logits : gradient ? trial_array(s, TRIAL_OUTPUT, "d_logits", s->type, n) : NULL;
 	op.loss_B = trial_flag(s, "loss_B") ? trial_array(s, TRIAL_OUTPUT, "loss_B", MU_F32, B) : NULL;
 	op.best_B = trial_flag(s, "best_B") ? trial_array(s, TRIAL_OUTPUT, "best_B", MU_I32, B) : NULL;
-	void *sums = trial_array(s, TRIAL_ADDED, "sums", MU_F64, sizeof(mu_loss_sums) / sizeof(double));
+	void *sums = trial_array(s, TRIAL_ADDED, "sums", MU_F64, MU_STEP_SUMS);
 	op.sums = sums;
-	void *flags = trial_array(s, TRIAL_ADDED, "flags", MU_I32, 1);
-	trial_fill(s, flags, &(int32_t){64}); /* a bit that must stay */
-	op.flags = flags;
 	trial_call(s, "cross_entropy", s->table->cross_entropy(s->context, &op, &s->err));
 
 	const double size = f.center + 3 + log((double)C);
 	trial_expect(s, sums, trial_stat(s), C, size * (double)B);
-	trial_expect_bits(s, flags);
 	if (gradient)
-		trial_expect(s, op.d_logits, s->type, C, op.scale * (far ? size : 1));
+		trial_expect(s, op.d_logits, s->type, C, (scaled ? 8.0 : 1.0) / (double)planned * (far ? size : 1));
 	if (op.loss_B)
 		trial_expect(s, op.loss_B, MU_F32, C, size);
 	if (op.best_B)
 		trial_expect_bits(s, op.best_B);
+}
+
+/* Numbers are exact or a few functions deep: the same in every table but for what pow and sqrt round differently. */
+void trial_case_settle(trial_side *s)
+{
+	static const double scales[] = {1, 4, 65536};
+	mu_settle op = {.bias_correction = trial_flag(s, "corrected"), .ema_decay = 0.99};
+	const bool clips = trial_flag(s, "clip"), bad = trial_flag(s, "overflow");
+	op.ema_warm_up = trial_flag(s, "ema-warm-up");
+	op.scaling = (mu_loss_scaling){.dynamic = trial_flag(s, "dynamic"),
+	                               .consecutive = trial_flag(s, "consecutive"),
+	                               .window = 1 + (double)trial_below(s, 4),
+	                               .hysteresis = 1 + (double)trial_below(s, 3),
+	                               .floor = 1};
+	mu_step_record record = {.sums = {.loss = 3, .count = 1 + (double)trial_below(s, 9)}};
+	record.sums.failed = trial_below(s, 8) == 0;
+	record.sums.label_range = trial_below(s, 8) == 0;
+	record.sums.non_finite = trial_below(s, 8) == 0;
+	record.squares = bad ? (double)INFINITY : trial_between(s, 0, 50);
+	record.carried = (mu_carried){.loss_scale = scales[trial_below(s, 3)],
+	                              .clean = (double)trial_below(s, 9),
+	                              .hysteresis = 1 + (double)trial_below(s, (size_t)op.scaling.hysteresis),
+	                              .applied = (double)trial_below(s, 20),
+	                              .skipped = 7};
+	op.clipping = clips ? trial_between(s, 0.1, 3) : 0;
+	op.n_rates = 5;
+	op.rates = trial_numbers(s, TRIAL_INPUT, "rates", MU_F64, 5 * sizeof(mu_rate) / sizeof(double), 0.8, 0.15);
+	op.micro = trial_micro(s, trial_below(s, 9), 9);
+	void *array = trial_array(s, TRIAL_ADDED, "record", MU_F64, sizeof record / sizeof(double));
+	trial_fill(s, array, &record);
+	op.record = array;
+	trial_call(s, "settle", s->table->settle(s->context, &op, &s->err));
+	trial_expect(s, array, MU_F64, 4, 100);
 }
 
 void trial_case_adamw(trial_side *s)
@@ -90,13 +136,16 @@ void trial_case_adamw(trial_side *s)
 	op.decoupled = trial_flag(s, "decoupled");
 	const bool corrected = trial_flag(s, "corrected");
 	const double step = 1 + (double)trial_below(s, 1000);
-	op.lr = trial_between(s, 1e-4, 1e-1);
-	op.beta1 = 0.9, op.beta2 = trial_flag(s, "beta2-0.95") ? 0.95 : 0.999;
+	mu_decision at = {.lr = trial_between(s, 1e-4, 1e-1), .beta1 = 0.9};
+	at.beta2 = trial_flag(s, "beta2-0.95") ? 0.95 : 0.999;
 	op.eps = 1e-8;
 	op.decay = trial_flag(s, "decay") ? 0.05 : 0;
-	op.bias1 = corrected ? 1 - pow(op.beta1, step) : 1;
-	op.bias2 = corrected ? 1 - pow(op.beta2, step) : 1;
-	op.gradient_scale = trial_between(s, 0.3, 1);
+	op.lr_scale = trial_between(s, 0.5, 1);
+	at.bias1 = corrected ? 1 - pow(at.beta1, step) : 1;
+	at.bias2 = corrected ? 1 - pow(at.beta2, step) : 1;
+	at.gradient_scale = trial_between(s, 0.3, 1);
+	at.skip = trial_flag(s, "skip");
+	op.at = trial_decision(s, &at);
 	const mu_dtype stat = trial_stat(s);
 	const bool narrow = s->type == MU_BF16 || s->type == MU_F16;
 	op.parameter = trial_array(s, TRIAL_ADDED | TRIAL_LOOSE, "parameter", s->type, op.n);
@@ -107,7 +156,7 @@ void trial_case_adamw(trial_side *s)
 	trial_call(s, "adamw", s->table->adamw(s->context, &op, &s->err));
 
 	/* m is at most 1.2, v at least 0.15 */
-	const double update = op.lr / op.bias1 * 1.2 / sqrt(0.15 / op.bias2);
+	const double update = at.lr / at.bias1 * 1.2 / sqrt(0.15 / at.bias2);
 	trial_expect(s, op.m, stat, 2, 1.2);
 	trial_expect(s, op.v, stat, 2, 1.3);
 	trial_expect(s, op.parameter, s->type, 3, 1.1 + update);

@@ -18,6 +18,7 @@ const trial_case trial_cases[] = {
         {"drop_path", trial_case_drop_path, 0},
         {"pool", trial_case_pool, 0},
         {"cross_entropy", trial_case_cross_entropy, 0},
+        {"settle", trial_case_settle, 0},
         {"adamw", trial_case_adamw, 0},
         {"sum_squares", trial_case_sum_squares, 0},
         {"cast", trial_case_cast, 0},

@@ -80,13 +80,13 @@ static void fill_batch(model_run *run)
 			run->pixels[b * image + i] = (uint8_t)mu_random_below(key, b, i, 256);
 	}
 	static const float mean_C[MU_MAX_CHANNELS] = {0.5f, 0.4f, 0.6f}, std_C[MU_MAX_CHANNELS] = {0.25f, 0.3f, 0.2f};
-	run->input = (mu_vit_input){.count = s->count,
+	run->micro = (mu_micro){s->count, s->count ? s->count : 1};
+	run->input = (mu_vit_input){.micro = &run->micro,
 	                            .pixels = run->pixels,
 	                            .mean_C = c->channels <= 3 ? mean_C : NULL,
 	                            .std_C = c->channels <= 3 ? std_C : NULL,
 	                            .stream_B = run->stream_B,
 	                            .labels = run->labels,
-	                            .loss_scale = s->count ? 1.0 / (double)s->count : 1.0,
 	                            .label_smoothing = s->label_smoothing};
 }
 
@@ -164,12 +164,11 @@ void model_run_close(model_run *run)
 double model_run_forward(model_run *run)
 {
 	mural_error err = {0};
-	run->sums = (mu_loss_sums){0};
-	run->flags = 0;
+	run->sums = (mu_step_sums){0};
 	for (size_t u = 0; u < run->vit.n_units; u++)
 		must(mu_vit_forward_unit(run->pass, u, run->parameters[u], &run->input, &err), &err);
-	must(mu_vit_loss(run->pass, &run->input, &run->sums, &run->flags, run->best_B, &err), &err);
-	return run->sums.loss * run->input.loss_scale;
+	must(mu_vit_loss(run->pass, &run->input, &run->sums, run->best_B, &err), &err);
+	return run->sums.loss / (double)run->micro.planned;
 }
 
 void model_run_backward(model_run *run)

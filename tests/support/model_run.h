@@ -34,9 +34,9 @@ typedef struct model_run {
 	uint8_t *pixels;
 	int32_t *labels, *best_B;
 	uint64_t *stream_B;
-	mu_vit_input input; /* loss_scale 1 / count */
-	mu_loss_sums sums; /* of the last forward */
-	uint32_t flags;
+	mu_micro micro; /* planned: the count, or 1 */
+	mu_vit_input input;
+	mu_step_sums sums; /* of the last forward */
 } model_run;
 
 /* Random images, labels and parameters, the same for the same shapes: norms' weights near 1, the rest near 0, all
@@ -44,7 +44,7 @@ typedef struct model_run {
 void model_run_open(model_run *run, const model_settings *settings);
 void model_run_close(model_run *run);
 
-/* All units and the loss. Returns the sum of the images' losses times loss_scale. */
+/* All units and the loss. Returns the sum of the images' losses / planned. */
 double model_run_forward(model_run *run);
 /* All units in reverse; gradients start at 0. */
 void model_run_backward(model_run *run);

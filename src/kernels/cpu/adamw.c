@@ -39,16 +39,20 @@ MU_CPU_KERNEL(step_blocks)
 mural_status mu_cpu_adamw(mu_ops_context *c, const mu_adamw *op, mural_error *err)
 {
 	(void)err;
+	if (op->at->skip != 0)
+		return MURAL_OK;
+	const mu_decision *at = op->at;
+	const double lr = at->lr * op->lr_scale;
 	const struct step s = {.n = op->n,
-	                       .gradient_scale = (float)op->gradient_scale,
-	                       .shrink = op->decoupled ? (float)(op->lr * op->decay) : 0,
+	                       .gradient_scale = (float)at->gradient_scale,
+	                       .shrink = op->decoupled ? (float)(lr * op->decay) : 0,
 	                       .decay = op->decoupled ? 0 : (float)op->decay,
-	                       .beta1 = (float)op->beta1,
-	                       .rest1 = (float)(1 - op->beta1),
-	                       .beta2 = (float)op->beta2,
-	                       .rest2 = (float)(1 - op->beta2),
-	                       .rate = (float)(op->lr / op->bias1),
-	                       .root = (float)(1 / sqrt(op->bias2)),
+	                       .beta1 = (float)at->beta1,
+	                       .rest1 = (float)(1 - at->beta1),
+	                       .beta2 = (float)at->beta2,
+	                       .rest2 = (float)(1 - at->beta2),
+	                       .rate = (float)(lr / at->bias1),
+	                       .root = (float)(1 / sqrt(at->bias2)),
 	                       .eps = (float)op->eps,
 	                       .gradient = op->gradient,
 	                       .parameter = op->parameter,

@@ -35,9 +35,12 @@ static double ratio_of(const mu_apply_update *op)
 mural_status mu_cpu_apply_update(mu_ops_context *c, const mu_apply_update *op, mural_error *err)
 {
 	(void)err;
+	if (op->at->skip != 0)
+		return MURAL_OK;
+	const double lr = op->at->lr * op->lr_scale;
 	const struct step s = {.n = op->n,
-	                       .shrink = (float)(op->lr * op->decay),
-	                       .rate = (float)(op->lr * ratio_of(op) * op->scale),
+	                       .shrink = (float)(lr * op->decay),
+	                       .rate = (float)(lr * ratio_of(op) * op->scale),
 	                       .update = op->update,
 	                       .parameter = op->parameter,
 	                       .p = op->master ? op->master : op->parameter};

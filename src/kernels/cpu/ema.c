@@ -32,9 +32,11 @@ MU_CPU_KERNEL(average_blocks)
 mural_status mu_cpu_ema(mu_ops_context *c, const mu_ema *op, mural_error *err)
 {
 	(void)err;
+	if (op->at->skip != 0)
+		return MURAL_OK;
 	const struct average s = {.n = op->n,
-	                          .decay = (float)op->decay,
-	                          .rest = (float)(1 - op->decay),
+	                          .decay = (float)op->at->ema_decay,
+	                          .rest = (float)(1 - op->at->ema_decay),
 	                          .master = op->master,
 	                          .parameter = op->parameter,
 	                          .average = op->average};

@@ -45,15 +45,18 @@ MU_CPU_KERNEL(moment_blocks)
 mural_status mu_cpu_lamb(mu_ops_context *c, const mu_lamb *op, mural_error *err)
 {
 	(void)err;
+	if (op->at->skip != 0)
+		return MURAL_OK;
+	const mu_decision *at = op->at;
 	const struct moments s = {.n = op->n,
-	                          .gradient_scale = (float)op->gradient_scale,
+	                          .gradient_scale = (float)at->gradient_scale,
 	                          .decay = (float)op->decay,
-	                          .beta1 = (float)op->beta1,
-	                          .rest1 = (float)(1 - op->beta1),
-	                          .beta2 = (float)op->beta2,
-	                          .rest2 = (float)(1 - op->beta2),
-	                          .grow1 = (float)(1 / op->bias1),
-	                          .grow2 = (float)(1 / op->bias2),
+	                          .beta1 = (float)at->beta1,
+	                          .rest1 = (float)(1 - at->beta1),
+	                          .beta2 = (float)at->beta2,
+	                          .rest2 = (float)(1 - at->beta2),
+	                          .grow1 = (float)(1 / at->bias1),
+	                          .grow2 = (float)(1 / at->bias2),
 	                          .inside = op->eps_inside ? (float)op->eps : 0,
 	                          .outside = op->eps_inside ? 0 : (float)op->eps,
 	                          .gradient = op->gradient,

@@ -30,14 +30,18 @@ MU_CPU_KERNEL(step_blocks)
 mural_status mu_cpu_lion(mu_ops_context *c, const mu_lion *op, mural_error *err)
 {
 	(void)err;
+	if (op->at->skip != 0)
+		return MURAL_OK;
+	const mu_decision *at = op->at;
+	const double rate = at->lr * op->lr_scale;
 	const struct step s = {.n = op->n,
-	                       .gradient_scale = (float)op->gradient_scale,
-	                       .shrink = (float)(op->lr * op->decay),
-	                       .rate = (float)op->lr,
-	                       .beta1 = (float)op->beta1,
-	                       .rest1 = (float)(1 - op->beta1),
-	                       .beta2 = (float)op->beta2,
-	                       .rest2 = (float)(1 - op->beta2),
+	                       .gradient_scale = (float)at->gradient_scale,
+	                       .shrink = (float)(rate * op->decay),
+	                       .rate = (float)rate,
+	                       .beta1 = (float)at->beta1,
+	                       .rest1 = (float)(1 - at->beta1),
+	                       .beta2 = (float)at->beta2,
+	                       .rest2 = (float)(1 - at->beta2),
 	                       .gradient = op->gradient,
 	                       .parameter = op->parameter,
 	                       .p = op->master ? op->master : op->parameter,

@@ -27,8 +27,10 @@ MU_CPU_KERNEL(average_blocks)
 mural_status mu_cpu_momentum(mu_ops_context *c, const mu_momentum *op, mural_error *err)
 {
 	(void)err;
+	if (op->at->skip != 0)
+		return MURAL_OK;
 	const struct average s = {.n = op->n,
-	                          .gradient_scale = (float)op->gradient_scale,
+	                          .gradient_scale = (float)op->at->gradient_scale,
 	                          .momentum = (float)op->momentum,
 	                          .rest = (float)(1 - op->momentum),
 	                          .own = op->nesterov ? (float)(1 - op->momentum) : 0,

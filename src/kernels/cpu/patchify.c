@@ -43,7 +43,7 @@ MU_CPU_KERNEL(cut_rows)
 	for (size_t part = begin; part < end; part++) {
 		const size_t b = part / k->rows, first_y = part % k->rows * P;
 		mu_real *to = (mu_real *)op->patches + part * elements;
-		if (b >= op->count) {
+		if (b >= op->micro->count) {
 			memset(to, 0, elements * sizeof *to);
 			continue;
 		}

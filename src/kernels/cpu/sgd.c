@@ -42,12 +42,14 @@ MU_CPU_KERNEL(momentum_blocks)
 mural_status mu_cpu_sgd(mu_ops_context *c, const mu_sgd *op, mural_error *err)
 {
 	(void)err;
+	if (op->at->skip != 0)
+		return MURAL_OK;
 	const struct step s = {.n = op->n,
-	                       .gradient_scale = (float)op->gradient_scale,
+	                       .gradient_scale = (float)op->at->gradient_scale,
 	                       .decay = (float)op->decay,
-	                       .rate = (float)op->lr,
+	                       .rate = (float)(op->at->lr * op->lr_scale),
 	                       .momentum = (float)op->momentum,
-	                       .rest = op->first ? 1 : (float)(1 - op->dampening),
+	                       .rest = op->at->number == 1 ? 1 : (float)(1 - op->dampening),
 	                       .own = op->nesterov ? 1 : 0,
 	                       .along = op->nesterov ? (float)op->momentum : 1,
 	                       .gradient = op->gradient,

@@ -140,6 +140,13 @@ static size_t newton_schulz_workspace(mu_ops_context *c, const mu_newton_schulz 
 	return rows_of(c, MU_F32)->newton_schulz_workspace(c, call);
 }
 
+/* A few numbers: the reference's code serves. */
+static mural_status settle(mu_ops_context *c, const mu_settle *call, mural_error *err)
+{
+	(void)c;
+	return mu_ops_reference.settle(NULL, call, err);
+}
+
 ROW(sgd, sgd)
 ROW(lion, lion)
 ROW(lamb, lamb)
@@ -175,6 +182,7 @@ const mu_ops mu_ops_cpu = {
         .pool_forward = pool_forward,
         .pool_backward = pool_backward,
         .cross_entropy = cross_entropy,
+        .settle = settle,
         .adamw = adamw,
         .sum_squares = sum_squares,
         .sum_squares_workspace = sum_squares_workspace,

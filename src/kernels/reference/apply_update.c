@@ -13,11 +13,13 @@ mural_status mu_reference_apply_update(mu_ops_context *context, const mu_apply_u
 {
 	(void)context;
 	(void)err;
-	const double ratio = ratio_of(op);
+	if (op->at->skip != 0)
+		return MURAL_OK;
+	const double ratio = ratio_of(op), lr = op->at->lr * op->lr_scale;
 	for (size_t i = 0; i < op->n; i++) {
 		double p = mu_reference_load_weight(op->type, op->parameter, op->master, i);
-		p -= op->lr * op->decay * p;
-		p -= op->lr * ratio * op->scale * mu_element_load(mu_stat_type(op->type), op->update, i);
+		p -= lr * op->decay * p;
+		p -= lr * ratio * op->scale * mu_element_load(mu_stat_type(op->type), op->update, i);
 		mu_reference_store_weight(op->type, op->parameter, op->master, i, p);
 	}
 	return MURAL_OK;

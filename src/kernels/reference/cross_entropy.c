@@ -3,6 +3,7 @@
  * log softmax is (logit - largest) - log sum exp(logit - largest): nothing overflows, and the largest logit keeps its
  * digits. A NaN among the logits counts as greater than the label's, so that a broken model does not look perfect.
  * SPDX-License-Identifier: MIT */
+#include "kernels/per_step.h"
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference.h"
 
@@ -47,9 +48,10 @@ static double row_loss(const mu_cross_entropy *op, size_t b, size_t label)
 	for (size_t c = 0; c < C; c++)
 		if (target(op, label, c) != 0) /* 0 * -inf is 0 here */
 			loss -= target(op, label, c) * (logit(op, b, c) - largest - log(sum));
+	const double scale = op->d_logits ? mu_loss_factor(op) : 0;
 	for (size_t c = 0; c < C && op->d_logits; c++) {
 		const double softmax = exp(logit(op, b, c) - largest) / sum;
-		mu_element_store(op->type, op->d_logits, b * C + c, op->scale * (softmax - target(op, label, c)));
+		mu_element_store(op->type, op->d_logits, b * C + c, scale * (softmax - target(op, label, c)));
 	}
 	return loss;
 }
@@ -74,7 +76,7 @@ mural_status mu_reference_cross_entropy(mu_ops_context *context, const mu_cross_
 	(void)context;
 	(void)err;
 	for (size_t b = 0; b < op->images; b++) {
-		const bool real = b < op->count;
+		const bool real = b < op->micro->count;
 		const bool in_range = real && op->labels[b] >= 0 && (size_t)op->labels[b] < op->classes;
 		double loss = 0;
 		if (op->best_B)
@@ -90,9 +92,9 @@ mural_status mu_reference_cross_entropy(mu_ops_context *context, const mu_cross_
 		if (op->loss_B)
 			op->loss_B[b] = (float)loss;
 		if (real && !in_range)
-			*op->flags |= MU_FLAG_LABEL_RANGE;
+			op->sums->label_range += 1;
 		if (!isfinite(loss))
-			*op->flags |= MU_FLAG_NON_FINITE;
+			op->sums->non_finite += 1;
 	}
 	return MURAL_OK;
 }

@@ -16,7 +16,7 @@ static double source_pixel(const mu_patchify *op, size_t b, size_t c, size_t y, 
 
 static double patch_value(const mu_patchify *op, size_t b, size_t c, size_t y, size_t x)
 {
-	if (b >= op->count)
+	if (b >= op->micro->count)
 		return 0;
 	return (source_pixel(op, b, c, y, x) / 255 - op->mean[c]) / op->std[c];
 }

@@ -24,6 +24,7 @@ mural_status mu_reference_drop_path(mu_ops_context *context, const mu_drop_path 
 mural_status mu_reference_pool_forward(mu_ops_context *context, const mu_pool *op, mural_error *err);
 mural_status mu_reference_pool_backward(mu_ops_context *context, const mu_pool *op, mural_error *err);
 mural_status mu_reference_cross_entropy(mu_ops_context *context, const mu_cross_entropy *op, mural_error *err);
+mural_status mu_reference_settle(mu_ops_context *context, const mu_settle *op, mural_error *err);
 mural_status mu_reference_adamw(mu_ops_context *context, const mu_adamw *op, mural_error *err);
 mural_status mu_reference_sum_squares(mu_ops_context *context, const mu_sum_squares *op, mural_error *err);
 mural_status mu_reference_cast(mu_ops_context *context, const mu_cast *op, mural_error *err);

@@ -79,6 +79,7 @@ const mu_ops mu_ops_reference = {
         .pool_forward = mu_reference_pool_forward,
         .pool_backward = mu_reference_pool_backward,
         .cross_entropy = mu_reference_cross_entropy,
+        .settle = mu_reference_settle,
         .adamw = mu_reference_adamw,
         .sum_squares = mu_reference_sum_squares,
         .sum_squares_workspace = sum_squares_workspace,

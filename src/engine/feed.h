@@ -1,0 +1,44 @@
+/* The feed: micro-batches from the loader's pinned memory to where operations work.
+ *
+ * Where the host shares the device's memory, operations read the loader's slots, but for the counts, which the end of a
+ * step needs when the slot may be full again. Elsewhere a batch is copied along the
+ * queue into one place in device memory, behind the work that still reads the one before; its slot is given back once the
+ * queue has been waited for.
+ *
+ *     MU_TRY(mu_feed_batch(&feed, loader, batch, &at, err));     at: the batch's arrays on the device
+ *     ... compute ...
+ *     mu_feed_used(&feed);
+ *     ... read the ledger, which waits ...
+ *     mu_feed_give_back(&feed);
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_FEED_H
+#define MU_ENGINE_FEED_H
+
+#include "base/arena.h"
+#include "data/loader.h"
+
+#define MU_FEED_HELD 16 /* slots at most that are not given back */
+
+typedef struct mu_feed {
+	mu_device device; /* borrowed */
+	bool shared;
+	mu_batch place; /* the arrays in device memory; where shared, counts of its own and a slot's arrays */
+	size_t image_bytes;
+	mu_loader *loader; /* of the held ones; borrowed */
+	mu_batch *held[MU_FEED_HELD];
+	size_t n_held, most_held;
+} mu_feed;
+
+/* Takes the place from `step`. settings: of a loader whose batches will come. */
+void mu_feed_take(mu_feed *feed, bool shared, const mu_loader_settings *settings, mu_arena *step);
+
+/* *at: the batch for operations, until the next call. The batch itself is the feed's from now on, whatever is returned. */
+mural_status mu_feed_batch(mu_feed *feed, mu_loader *loader, mu_batch *batch, const mu_batch **at, mural_error *err);
+
+/* All work on the batch is queued: where it is done already, the slot goes back at once. */
+void mu_feed_used(mu_feed *feed);
+
+/* The queue is empty: held slots go back to their loader. */
+void mu_feed_give_back(mu_feed *feed);
+
+#endif

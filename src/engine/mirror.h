@@ -1,0 +1,31 @@
+/* A store where the host can work on it: for first weights, files and broadcasts, never within a step.
+ *
+ * Where the host shares the device's memory the mirror is the store itself; elsewhere it is a copy in host memory that lives as
+ * long as it is open.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_MIRROR_H
+#define MU_ENGINE_MIRROR_H
+
+#include "device/device.h"
+#include "engine/store.h"
+
+typedef enum mu_mirror_part {
+	MU_MIRROR_WEIGHTS, /* parameters */
+	MU_MIRROR_ALL /* and optimizer state */
+} mu_mirror_part;
+
+typedef struct mu_mirror {
+	mu_store store; /* its gradients are not there to use; borrows the original's tables */
+	const mu_store *original;
+	const mu_device *device;
+	bool shared;
+} mu_mirror;
+
+/* The store as it is now (read), or with undefined contents. On failure nothing stays open. */
+mural_status mu_mirror_open(mu_mirror *mirror, const mu_store *store, const mu_device *device, bool shared,
+                            mu_mirror_part part, bool read, mural_error *err);
+/* Back to the device. */
+mural_status mu_mirror_write(mu_mirror *mirror, mural_error *err);
+void mu_mirror_close(mu_mirror *mirror);
+
+#endif
