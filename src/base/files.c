@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -140,6 +139,12 @@ void mu_file_abandon(mu_file *file)
 	file->out = NULL;
 	if (*file->beside)
 		unlink(file->beside);
+}
+
+bool mu_same_place(const char *a, const char *b)
+{
+	struct stat x, y;
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 void mu_sync_folder_of(const char *path)

@@ -15,6 +15,7 @@
 #define MU_BASE_FILES_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -35,6 +36,9 @@ void mu_file_abandon(mu_file *file);
 
 /* A folder and those above it. An existing one is fine; several processes may do it at once. */
 mural_status mu_make_folders(const char *path, mural_error *err);
+
+/* Do both name the same existing file or folder? */
+bool mu_same_place(const char *a, const char *b);
 
 /* Brings the folder that holds `path` to the disk, and with it names that were given or taken away there. Folders that
  * cannot be synced (some network file systems) are left to the system. */

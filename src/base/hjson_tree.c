@@ -52,7 +52,7 @@ const mu_hjson_value *mu_hjson_root(const mu_hjson *tree)
 
 const mu_hjson_value *mu_hjson_member(const mu_hjson_value *object, const char *key)
 {
-	if (object->kind != MU_HJSON_OBJECT)
+	if (!object || object->kind != MU_HJSON_OBJECT)
 		return NULL;
 	size_t low = 0, high = object->count;
 	while (low < high) {

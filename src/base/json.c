@@ -69,7 +69,7 @@ static void write_text(FILE *out, const char *text)
 
 static void new_line(mu_json *json)
 {
-	if (json->style == MU_JSON_PRETTY)
+	if (json->style == MU_JSON_PRETTY && !json->line)
 		fprintf(json->out, "\n%*s", 2 * json->depth, "");
 }
 
@@ -85,7 +85,7 @@ static bool place(mu_json *json, const char *key)
 	}
 	if (json->depth > 0) {
 		if (json->level[json->depth - 1].filled)
-			fputc(',', json->out);
+			fputs(json->line && json->style == MU_JSON_PRETTY ? ", " : ",", json->out);
 		json->level[json->depth - 1].filled = true;
 		new_line(json);
 	}
@@ -126,6 +126,8 @@ static void end(mu_json *json, bool object)
 	json->depth--;
 	if (json->level[json->depth].filled)
 		new_line(json);
+	if (json->depth < json->line)
+		json->line = 0;
 	fputc(object ? '}' : ']', json->out);
 	value_ends(json);
 }
@@ -133,6 +135,13 @@ static void end(mu_json *json, bool object)
 void mu_json_object_begin(mu_json *json, const char *key)
 {
 	begin(json, key, true);
+}
+
+void mu_json_line_begin(mu_json *json, const char *key)
+{
+	begin(json, key, true);
+	if (!json->line)
+		json->line = json->depth;
 }
 
 void mu_json_object_end(mu_json *json)

@@ -28,13 +28,14 @@
 
 typedef enum mu_json_style {
 	MU_JSON_COMPACT, /* no space at all */
-	MU_JSON_PRETTY /* a line per value, two spaces per level, a newline at the end */
+	MU_JSON_PRETTY /* a line per value but for what is in a line, two spaces per level, a newline at the end */
 } mu_json_style;
 
 typedef struct mu_json {
 	FILE *out; /* borrowed */
 	mu_json_style style;
 	int depth;
+	int line; /* depth from which on everything stands on one line; 0: nothing does */
 	struct {
 		bool object, filled; /* else an array; has a value already */
 	} level[MU_JSON_DEPTH];
@@ -44,6 +45,8 @@ typedef struct mu_json {
 void mu_json_init(mu_json *json, FILE *out, mu_json_style style);
 
 void mu_json_object_begin(mu_json *json, const char *key);
+/* An object that stands on one line with all that is in it, for tables. */
+void mu_json_line_begin(mu_json *json, const char *key);
 void mu_json_object_end(mu_json *json);
 void mu_json_array_begin(mu_json *json, const char *key);
 void mu_json_array_end(mu_json *json);

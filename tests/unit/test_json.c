@@ -36,6 +36,37 @@ static void expect(fixture *f, bool finished, const char *text)
 	free(f->text);
 }
 
+static void test_line(void **state)
+{
+	(void)state;
+	for (int pretty = 0; pretty < 2; pretty++) {
+		fixture f;
+		begin(&f, pretty ? MU_JSON_PRETTY : MU_JSON_COMPACT);
+		mu_json_array_begin(&f.json, NULL);
+		for (unsigned i = 0; i < 2; i++) {
+			mu_json_line_begin(&f.json, NULL);
+			mu_json_unsigned(&f.json, "class", i);
+			mu_json_line_begin(&f.json, "taken_for");
+			mu_json_unsigned(&f.json, "3", 7);
+			mu_json_unsigned(&f.json, "5", 1);
+			mu_json_object_end(&f.json);
+			mu_json_array_begin(&f.json, "none");
+			mu_json_array_end(&f.json);
+			mu_json_object_end(&f.json);
+		}
+		mu_json_unsigned(&f.json, NULL, 9);
+		mu_json_array_end(&f.json);
+		expect(&f, true,
+		       pretty ? "[\n"
+		                "  {\"class\": 0, \"taken_for\": {\"3\": 7, \"5\": 1}, \"none\": []},\n"
+		                "  {\"class\": 1, \"taken_for\": {\"3\": 7, \"5\": 1}, \"none\": []},\n"
+		                "  9\n"
+		                "]\n"
+		              : "[{\"class\":0,\"taken_for\":{\"3\":7,\"5\":1},\"none\":[]},"
+		                "{\"class\":1,\"taken_for\":{\"3\":7,\"5\":1},\"none\":[]},9]");
+	}
+}
+
 static void test_pretty(void **state)
 {
 	(void)state;
@@ -247,9 +278,9 @@ static void test_deepest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_pretty),     cmocka_unit_test(test_compact), cmocka_unit_test(test_escapes),
-	        cmocka_unit_test(test_numbers),    cmocka_unit_test(test_locale),  cmocka_unit_test(test_misuse),
-	        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_deepest),
+	        cmocka_unit_test(test_pretty),  cmocka_unit_test(test_line),       cmocka_unit_test(test_compact),
+	        cmocka_unit_test(test_escapes), cmocka_unit_test(test_numbers),    cmocka_unit_test(test_locale),
+	        cmocka_unit_test(test_misuse),  cmocka_unit_test(test_round_trip), cmocka_unit_test(test_deepest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
