@@ -36,6 +36,11 @@ typedef struct mural_data_config {
 	mural_data_format format;
 	uint64_t synthetic_images; /* for synthetic training sets; the test set has a quarter of it */
 	double fraction; /* (0, 1]: the first ceil(fraction * n) of a shuffled training set; weak scaling uses it. default 1 */
+	/* What chooses the best weights, apart from the test set; at most one of the two. validation_fraction: [0, 1): so many of
+	 * the training images, of each class, are not trained on. validation_path: a folder of classes, or another set as `path` has
+	 * it, of which the test split is taken. */
+	double validation_fraction;
+	char validation_path[1024];
 	/* false: mean and std of the whole training set, also for test images and whatever the fraction; 0.5 for synthetic;
 	 * ImageNet's for class folders */
 	bool normalise_given;
@@ -53,7 +58,11 @@ typedef struct mural_data_config {
 
 typedef struct mural_data mural_data;
 
-typedef enum mural_split { MURAL_SPLIT_TRAIN, MURAL_SPLIT_TEST } mural_split;
+typedef enum mural_split {
+	MURAL_SPLIT_TRAIN, /* without what is set aside for validation */
+	MURAL_SPLIT_TEST,
+	MURAL_SPLIT_VALIDATION /* MURAL_USAGE when the configuration has none */
+} mural_split;
 
 typedef struct mural_data_facts {
 	char name[64]; /* "fashion-mnist", "idx", "cifar10", "cifar100", "folder", "synthetic" */
@@ -70,8 +79,15 @@ typedef struct mural_data_facts {
 MURAL_API mural_status mural_data_open(mural_data **data, const mural_data_config *config, mural_split split,
                                        uint32_t seed, size_t channels, size_t height, size_t width, size_t classes,
                                        mural_error *err);
+/* The validation images beside a training set that was opened with the same arguments, whose memory they share: either may
+ * be freed first, by the same thread. *validation stays NULL when the configuration asks for none. */
+MURAL_API mural_status mural_data_open_validation(mural_data **validation, mural_data *train,
+                                                  const mural_data_config *config, uint32_t seed, size_t channels,
+                                                  size_t height, size_t width, size_t classes, mural_error *err);
 MURAL_API void mural_data_free(mural_data *data);
 MURAL_API const mural_data_facts *mural_data_get_facts(const mural_data *data);
+/* The label of an image in [0, facts.images), without reading its pixels. */
+MURAL_API int32_t mural_data_label(const mural_data *data, uint64_t image);
 /* "airplane" of class 0 of CIFAR-10; NULL when the set has no names or no such class. Lives as long as the set. */
 MURAL_API const char *mural_data_class_name(const mural_data *data, size_t label);
 /* The format of a name such as "cifar10"; MURAL_USAGE when there is none. */

@@ -1,7 +1,7 @@
 /* Opening a data set: from the name or folder in the configuration to a format, a split and a normalisation.
  *
  * A fraction of a training set is the head of one fixed shuffle of it, so that a smaller fraction is contained in a
- * larger one. It does not change the normalisation.
+ * larger one. What is set aside for validation is taken away before. Neither changes the normalisation.
  * SPDX-License-Identifier: MIT */
 #include "data/dataset.h"
 
@@ -12,12 +12,14 @@
 #include <sys/stat.h>
 
 #include "data/sampler.h"
+#include "data/validation.h"
 
 /* Where Debian's package dataset-fashion-mnist puts its files; other distributions may say otherwise. */
 #ifndef MU_FASHION_MNIST_FOLDER
 #define MU_FASHION_MNIST_FOLDER "/usr/share/datasets/fashion-mnist"
 #endif
 
+#define FASHION_MNIST "fashion-mnist"
 #define SELECTION_EPOCH UINT32_MAX /* its shuffle chooses the fraction; trainings end before */
 
 static const mu_format *const formats[] = {
@@ -34,16 +36,12 @@ static const char *const fashion_mnist_classes[] = {"T-shirt/top", "Trouser", "P
                                                     "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 #define FASHION_MNIST_CLASSES (sizeof fashion_mnist_classes / sizeof *fashion_mnist_classes)
 
-static bool is_name(const mural_data_config *config, const char *name)
-{
-	return strcmp(config->path, name) == 0;
-}
-
 static mural_status check_config(const mural_data_config *config, size_t channels, mural_error *err)
 {
 	if (!(config->fraction > 0 && config->fraction <= 1))
 		return mu_fail(err, MURAL_USAGE, "data.fraction", "expected more than 0 and at most 1, found %g",
 		               config->fraction);
+	MU_TRY(mu_validation_check(config, err));
 	if ((size_t)config->format >= FORMATS)
 		return mu_fail(err, MURAL_USAGE, "data.format", "there is no format number %d", (int)config->format);
 	if (channels > MURAL_MAX_CHANNELS)
@@ -117,6 +115,48 @@ static mural_status name_fashion_mnist(mural_data *data, mural_error *err)
 	return MURAL_OK;
 }
 
+/* Where the set lies ("" for made-up images) and what reads it. */
+static mural_status locate(const mu_format **format, const char **folder, const char *path, mural_data_format asked,
+                           mural_error *err)
+{
+	bool fashion = strcmp(path, FASHION_MNIST) == 0;
+	*format = formats[asked];
+	*folder = "";
+	if (asked == MURAL_DATA_SYNTHETIC || strcmp(path, "synthetic") == 0) {
+		*format = &mu_format_synthetic;
+		return MURAL_OK;
+	}
+	*folder = fashion ? MU_FASHION_MNIST_FOLDER : path;
+	MU_TRY(check_folder(*folder, fashion, err));
+	return asked == MURAL_DATA_AUTO ? find_format(format, *folder, err) : MURAL_OK;
+}
+
+mural_status mu_data_open_set(mural_data **data, const char *path, mural_data_format asked, mu_data_request *request,
+                              mural_error *err)
+{
+	const mu_format *format;
+	mural_data *opened = NULL;
+	*data = NULL;
+	MU_TRY(locate(&format, &request->folder, path, asked, err));
+	MU_TRY(format->open(&opened, request, err));
+	bool fashion = format != &mu_format_synthetic && strcmp(path, FASHION_MNIST) == 0;
+	opened->format = format;
+	opened->users = 1;
+	opened->all_images = opened->facts.images;
+	snprintf(opened->facts.name, sizeof opened->facts.name, "%s", fashion ? FASHION_MNIST : format->name);
+	snprintf(opened->facts.path, sizeof opened->facts.path, "%s", request->folder);
+	if (request->config->normalise_given) {
+		memcpy(opened->mean, request->config->mean, sizeof opened->mean);
+		memcpy(opened->std, request->config->std, sizeof opened->std);
+	}
+	mural_status status = fashion ? name_fashion_mnist(opened, err) : MURAL_OK;
+	if (status == MURAL_OK)
+		*data = opened;
+	else
+		mural_data_free(opened);
+	return status;
+}
+
 /* Keeps the first ceil(fraction * images) of a shuffle. */
 static mural_status select_fraction(mural_data *data, double fraction, uint32_t seed, mural_error *err)
 {
@@ -128,40 +168,26 @@ static mural_status select_fraction(mural_data *data, double fraction, uint32_t 
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory to choose %llu of %llu images",
 		               (unsigned long long)kept, (unsigned long long)all);
 	mu_sampler_order(all, seed, SELECTION_EPOCH, true, order);
+	for (uint64_t i = 0; data->selection && i < kept; i++)
+		order[i] = data->selection[order[i]];
+	free(data->selection);
 	uint32_t *cut = realloc(order, kept * sizeof *order);
 	data->selection = cut ? cut : order;
 	data->facts.images = kept;
 	return MURAL_OK;
 }
 
-mural_status mural_data_open(mural_data **data, const mural_data_config *config, mural_split split, uint32_t seed,
-                             size_t channels, size_t height, size_t width, size_t classes, mural_error *err)
+static mural_status open_training(mural_data **data, const mural_data_config *config, mu_data_request *request,
+                                  mural_error *err)
 {
-	*data = NULL;
-	MU_TRY(check_config(config, channels, err));
-	bool fashion = is_name(config, "fashion-mnist");
-	bool synthetic = config->format == MURAL_DATA_SYNTHETIC || is_name(config, "synthetic");
-	const mu_format *format = synthetic ? &mu_format_synthetic : formats[config->format];
-	const char *folder = synthetic ? "" : fashion ? MU_FASHION_MNIST_FOLDER : config->path;
-	if (!synthetic) {
-		MU_TRY(check_folder(folder, fashion, err));
-		if (config->format == MURAL_DATA_AUTO)
-			MU_TRY(find_format(&format, folder, err));
-	}
-	mu_data_request request = {folder, config, split, seed, channels, height, width, classes};
-	mural_data *opened = NULL;
-	MU_TRY(format->open(&opened, &request, err));
-	opened->format = format;
-	snprintf(opened->facts.name, sizeof opened->facts.name, "%s",
-	         fashion && !synthetic ? "fashion-mnist" : format->name);
-	snprintf(opened->facts.path, sizeof opened->facts.path, "%s", folder);
-	if (config->normalise_given) {
-		memcpy(opened->mean, config->mean, sizeof opened->mean);
-		memcpy(opened->std, config->std, sizeof opened->std);
-	}
-	mural_status status = fashion && !synthetic ? name_fashion_mnist(opened, err) : MURAL_OK;
-	if (status == MURAL_OK && split == MURAL_SPLIT_TRAIN)
-		status = select_fraction(opened, config->fraction, seed, err);
+	mural_data *opened;
+	MU_TRY(mu_data_open_set(&opened, config->path, config->format, request, err));
+	mural_status status = MURAL_OK;
+	if (config->validation_fraction > 0)
+		status = mu_validation_choose(opened, config->validation_fraction, request->seed, false,
+		                              &opened->selection, &opened->facts.images, err);
+	if (status == MURAL_OK)
+		status = select_fraction(opened, config->fraction, request->seed, err);
 	if (status == MURAL_OK)
 		*data = opened;
 	else
@@ -169,11 +195,46 @@ mural_status mural_data_open(mural_data **data, const mural_data_config *config,
 	return status;
 }
 
+mural_status mural_data_open(mural_data **data, const mural_data_config *config, mural_split split, uint32_t seed,
+                             size_t channels, size_t height, size_t width, size_t classes, mural_error *err)
+{
+	*data = NULL;
+	MU_TRY(check_config(config, channels, err));
+	mu_data_request request = {
+	        .config = config,
+	        .split = split == MURAL_SPLIT_VALIDATION ? MURAL_SPLIT_TRAIN : split,
+	        .seed = seed,
+	        .channels = channels,
+	        .height = height,
+	        .width = width,
+	        .classes = classes,
+	};
+	if (split == MURAL_SPLIT_TEST)
+		return mu_data_open_set(data, config->path, config->format, &request, err);
+	if (split == MURAL_SPLIT_TRAIN)
+		return open_training(data, config, &request, err);
+	mural_data *train;
+	MU_TRY(open_training(&train, config, &request, err));
+	mural_status status =
+	        mural_data_open_validation(data, train, config, seed, channels, height, width, classes, err);
+	mural_data_free(train);
+	if (status == MURAL_OK && !*data)
+		return mu_fail(err, MURAL_USAGE, NULL,
+		               "there are no validation images: give a share of the training images or a set of their "
+		               "own with --val");
+	return status;
+}
+
 void mural_data_free(mural_data *data)
 {
-	if (!data)
+	if (!data || --data->users > 0)
 		return;
 	free(data->selection);
+	if (data->source) {
+		mural_data_free(data->source);
+		free(data);
+		return;
+	}
 	mu_class_names_release(&data->class_names);
 	data->format->free(data);
 }
@@ -197,12 +258,27 @@ mural_status mural_data_format_find(mural_data_format *format, const char *name,
 	return mu_fail(err, MURAL_USAGE, NULL, "there is no data format '%s'; there are %s", name, known);
 }
 
+/* The set that holds an image, and its index there. */
+static const mural_data *holder_of(const mural_data *data, uint64_t *index)
+{
+	*index = data->selection ? data->selection[*index] : *index;
+	return data->source ? data->source : data;
+}
+
+int32_t mural_data_label(const mural_data *data, uint64_t image)
+{
+	const mural_data *holder = holder_of(data, &image);
+	return holder->format->label(holder, image);
+}
+
 const char *mural_data_class_name(const mural_data *data, size_t label)
 {
-	return label < data->class_names.n ? data->class_names.names[label] : NULL;
+	const mu_class_names *names = &(data->source ? data->source : data)->class_names;
+	return label < names->n ? names->names[label] : NULL;
 }
 
 mural_status mu_data_read(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label, mural_error *err)
 {
-	return data->format->read(data, data->selection ? data->selection[index] : index, pixels, label, err);
+	const mural_data *holder = holder_of(data, &index);
+	return holder->format->read(holder, index, pixels, label, err);
 }

@@ -19,6 +19,7 @@ typedef struct mu_data_request {
 	uint32_t seed;
 	size_t channels, height, width; /* of made-up images and those that are resized while they are read */
 	size_t classes; /* of the model; 0: not known */
+	const mural_data *train; /* of a validation set: whose classes it has; NULL otherwise */
 } mu_data_request;
 
 typedef struct mu_format {
@@ -30,6 +31,8 @@ typedef struct mu_format {
 	mural_status (*open)(mural_data **data, const mu_data_request *request, mural_error *err);
 	/* Copies image `index` as planes [channels, height, width] and its label. Thread-safe. */
 	mural_status (*read)(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label, mural_error *err);
+	/* The label that `read` gives. Thread-safe. */
+	int32_t (*label)(const mural_data *data, uint64_t index);
 	void (*free)(mural_data *data);
 } mu_format;
 
@@ -44,8 +47,15 @@ struct mural_data {
 	mural_data_facts facts;
 	float mean[MURAL_MAX_CHANNELS], std[MURAL_MAX_CHANNELS]; /* in force: the configuration's or the set's own */
 	mu_class_names class_names; /* all of them, or none */
-	uint32_t *selection; /* [facts.images] indexes into the format's images when only a fraction is used, or NULL */
+	uint32_t *selection; /* [facts.images] indexes into the format's images when not all are used, or NULL */
+	mural_data *source; /* whose images these are, when they are not its own */
+	uint64_t all_images; /* of the format, before any selection */
+	unsigned users; /* itself, until it is freed, and those that have it as their source */
 };
+
+/* Opens all images of a split. path, format: as in mural_data_config; request->folder is set from them. */
+mural_status mu_data_open_set(mural_data **data, const char *path, mural_data_format format, mu_data_request *request,
+                              mural_error *err);
 
 /* Reads image `index` in [0, facts.images) through the selection. Thread-safe. */
 mural_status mu_data_read(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label, mural_error *err);

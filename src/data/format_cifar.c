@@ -317,6 +317,14 @@ static mural_status cifar_read(const mural_data *data, uint64_t index, uint8_t *
 	return MURAL_OK;
 }
 
+static int32_t cifar_label(const mural_data *data, uint64_t index)
+{
+	const uint8_t *pixels;
+	uint8_t class;
+	find_image(&((const cifar_data *)data)->parts, index, &pixels, &class);
+	return class;
+}
+
 static bool cifar10_found_in(const char *folder)
 {
 	char inside[PATH_BYTES];
@@ -344,6 +352,7 @@ const mu_format mu_format_cifar10 = {
         .found_in = cifar10_found_in,
         .open = cifar10_open,
         .read = cifar_read,
+        .label = cifar_label,
         .free = cifar_free,
 };
 
@@ -352,5 +361,6 @@ const mu_format mu_format_cifar100 = {
         .found_in = cifar100_found_in,
         .open = cifar100_open,
         .read = cifar_read,
+        .label = cifar_label,
         .free = cifar_free,
 };

@@ -1,4 +1,5 @@
-/* Plain class folders: train/CLASS/... and val/CLASS/... (or validation, or test) with PNG and JPEG files.
+/* Plain class folders: train/CLASS/... and val/CLASS/... (or validation, or test) with PNG and JPEG files. A validation set of
+ * its own may also be a folder with CLASS/... in it.
  *
  * Classes are the names of the training split's folders, sorted by bytes as in torchvision; so a class that is missing in
  * the test split keeps its number, and one that is only there is an error. Files are listed at opening and read when
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/files.h"
 #include "data/dataset.h"
 #include "data/decode.h"
 #include "data/image_list.h"
@@ -35,8 +37,8 @@ static bool is_folder(const char *path)
 	return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
 }
 
-/* The split's folder; false leaves the first name in path. */
-static bool find_split(char path[PATH_MAX], const char *folder, mural_split split)
+/* The split's folder; false leaves the first name in path. apart: a folder that it must not be, or "". */
+static bool find_split(char path[PATH_MAX], const char *folder, mural_split split, const char *apart)
 {
 	static const char *const test_names[] = {"val", "validation", "test"};
 	if (split == MURAL_SPLIT_TRAIN) {
@@ -45,17 +47,28 @@ static bool find_split(char path[PATH_MAX], const char *folder, mural_split spli
 	}
 	for (size_t i = 0; i < 3; i++) {
 		snprintf(path, PATH_MAX, "%s/%s", folder, test_names[i]);
-		if (is_folder(path))
+		if (is_folder(path) && !mu_same_place(path, apart))
 			return true;
 	}
 	snprintf(path, PATH_MAX, "%s/%s", folder, test_names[0]);
 	return false;
 }
 
+/* The folder whose sub-folders are the split's classes. */
+static bool find_classes(char path[PATH_MAX], const mu_data_request *request)
+{
+	if (find_split(path, request->folder, request->split, request->config->validation_path))
+		return true;
+	if (request->split != MURAL_SPLIT_VALIDATION)
+		return false;
+	snprintf(path, PATH_MAX, "%s", request->folder);
+	return true;
+}
+
 static bool folder_found_in(const char *folder)
 {
 	char path[PATH_MAX];
-	return find_split(path, folder, MURAL_SPLIT_TRAIN) || find_split(path, folder, MURAL_SPLIT_TEST);
+	return find_split(path, folder, MURAL_SPLIT_TRAIN, "") || find_split(path, folder, MURAL_SPLIT_TEST, "");
 }
 
 static int compare_names(const void *a, const void *b)
@@ -63,15 +76,15 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The test split's classes must be among the training split's. */
-static mural_status check_classes(const mu_class_names *classes, const char *test, mural_error *err)
+/* A split's classes must be among those to train on. */
+static mural_status check_classes(const mu_class_names *classes, const char *folder, mural_error *err)
 {
 	mu_class_names own = {0};
-	mural_status status = mu_list_classes(&own, test, err);
+	mural_status status = mu_list_classes(&own, folder, err);
 	for (size_t i = 0; status == MURAL_OK && i < own.n; i++)
 		if (!bsearch(&own.names[i], classes->names, classes->n, sizeof *classes->names, compare_names))
 			status =
-			        mu_fail(err, MURAL_DATA, test,
+			        mu_fail(err, MURAL_DATA, folder,
 			                "the class '%s' is not among the %zu classes to train on; rename or remove its "
 			                "folder",
 			                own.names[i], classes->n);
@@ -79,20 +92,34 @@ static mural_status check_classes(const mu_class_names *classes, const char *tes
 	return status;
 }
 
+/* The classes to train on: the training split's, or the split's own when there is none. */
+static mural_status name_classes(mu_class_names *classes, const mu_data_request *request, const char *folder,
+                                 mural_error *err)
+{
+	char train[PATH_MAX];
+	if (request->train) {
+		const mu_class_names *theirs = &request->train->class_names;
+		for (size_t c = 0; c < theirs->n; c++)
+			MU_TRY(mu_class_names_add(classes, theirs->names[c], strlen(theirs->names[c]), err));
+		return check_classes(classes, folder, err);
+	}
+	if (!find_split(train, request->folder, MURAL_SPLIT_TRAIN, ""))
+		return mu_list_classes(classes, folder, err);
+	MU_TRY(mu_list_classes(classes, train, err));
+	return request->split == MURAL_SPLIT_TEST ? check_classes(classes, folder, err) : MURAL_OK;
+}
+
 static mural_status list(folder_data *data, const mu_data_request *request, mural_error *err)
 {
-	char wanted[PATH_MAX], train[PATH_MAX];
+	char wanted[PATH_MAX];
 	mu_class_names *classes = &data->base.class_names;
-	if (!find_split(wanted, request->folder, request->split))
+	if (!find_classes(wanted, request))
 		return mu_fail(err, MURAL_DATA, wanted,
 		               request->split == MURAL_SPLIT_TRAIN
 		                       ? "the folder with the training images is missing"
 		                       : "the folder with the test images is missing; expected this name, 'validation' "
-		                         "or 'test'");
-	bool trained = find_split(train, request->folder, MURAL_SPLIT_TRAIN);
-	MU_TRY(mu_list_classes(classes, trained ? train : wanted, err));
-	if (trained && request->split == MURAL_SPLIT_TEST)
-		MU_TRY(check_classes(classes, wanted, err));
+		                         "or 'test', and not the folder of the validation images");
+	MU_TRY(name_classes(classes, request, wanted, err));
 	if (request->classes && classes->n > request->classes)
 		return mu_fail(err, MURAL_DATA, wanted,
 		               "%zu classes are too many for the model's %zu: set --classes to at least %zu",
@@ -209,10 +236,16 @@ static mural_status folder_read(const mural_data *data, uint64_t index, uint8_t 
 	return status;
 }
 
+static int32_t folder_label(const mural_data *data, uint64_t index)
+{
+	return (int32_t)((const folder_data *)data)->list.files[index].label;
+}
+
 const mu_format mu_format_folder = {
         .name = "folder",
         .found_in = folder_found_in,
         .open = folder_open,
         .read = folder_read,
+        .label = folder_label,
         .free = folder_free,
 };

@@ -260,10 +260,16 @@ static mural_status idx_read(const mural_data *data, uint64_t index, uint8_t *pi
 	return MURAL_OK;
 }
 
+static int32_t idx_label(const mural_data *data, uint64_t index)
+{
+	return ((const idx_data *)data)->labels[index];
+}
+
 const mu_format mu_format_idx = {
         .name = "idx",
         .found_in = idx_found_in,
         .open = idx_open,
         .read = idx_read,
+        .label = idx_label,
         .free = idx_free,
 };

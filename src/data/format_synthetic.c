@@ -79,11 +79,16 @@ static uint8_t clamped(int value)
 	return (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
 }
 
+static int32_t synthetic_label(const mural_data *data, uint64_t index)
+{
+	return (int32_t)(index % data->facts.classes);
+}
+
 static mural_status synthetic_read(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label,
                                    mural_error *err)
 {
 	const synthetic_data *synthetic = (const synthetic_data *)data;
-	uint64_t class = index % data->facts.classes, stream = synthetic->stream + index, place = 0;
+	uint64_t class = (uint64_t)synthetic_label(data, index), stream = synthetic->stream + index, place = 0;
 	size_t height = data->facts.height, width = data->facts.width;
 	mu_random_key key = layer_key(synthetic, LAYER_NOISE);
 	mu_philox_block noise = {{0}};
@@ -131,7 +136,7 @@ static mural_status synthetic_open(mural_data **data, const mu_data_request *req
 	uint64_t images = request->config->synthetic_images;
 	bool train = request->split == MURAL_SPLIT_TRAIN;
 	synthetic->seed = request->seed;
-	synthetic->stream = train ? 0 : (uint64_t)1 << 32; /* no training set is that large */
+	synthetic->stream = (uint64_t)request->split << 32; /* no split is that large */
 	synthetic->base.facts = (mural_data_facts){
 	        .images = train ? images : (images + 3) / 4,
 	        .channels = request->channels,
@@ -154,5 +159,6 @@ const mu_format mu_format_synthetic = {
         .name = "synthetic",
         .open = synthetic_open,
         .read = synthetic_read,
+        .label = synthetic_label,
         .free = synthetic_free,
 };

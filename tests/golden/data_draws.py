@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Prints the golden values of test_sampler.c, test_augment.c and test_synthetic.c (tests/unit) from the definitions.
+"""Prints the golden values of test_sampler.c, test_augment.c, test_synthetic.c and test_validation.c (tests/unit) from the definitions.
 
 A second, independent statement of Philox4x32-10 and of what the data floor draws with it. Needs only Python.
 SPDX-License-Identifier: MIT
 """
 
 MASK = 0xFFFFFFFF
-SHUFFLE, CROP, FLIP, SYNTHETIC = 1, 3, 4, 5
+SHUFFLE, CROP, FLIP, SYNTHETIC, VALIDATION = 1, 3, 4, 5, 11
 
 
 def philox(seed, purpose, stream, element, layer=0):
@@ -71,6 +71,17 @@ def synthetic_image(seed, index, channels, side, classes):
     return pixels
 
 
+def set_aside(seed, labels, fraction):
+    """Indexes of the validation images: sorted by class and draw, one is taken whenever the share is due."""
+    taken, seen = [], {}
+    for i, (label, _, index) in enumerate(sorted((c, philox(seed, VALIDATION, 0, j), j) for j, c in enumerate(labels))):
+        due = int((i + 1) * fraction + 0.5) > len(taken)
+        if due and seen.get(label, 0) + 1 < labels.count(label):
+            taken.append(index)
+            seen[label] = seen.get(label, 0) + 1
+    return sorted(taken)
+
+
 def fnv1a(data):
     result = 14695981039346656037
     for byte in data:
@@ -87,3 +98,4 @@ if __name__ == "__main__":
         print(f"cut(seed 42, epoch 7, position {position}, padding 4, flip 0.5):", cut(42, 7, position, 4, 0.5))
     images = [b for i in range(20) for b in synthetic_image(42, i, channels=3, side=16, classes=10)]
     print("FNV-1a of synthetic images 0..19 (seed 42, 3 x 16 x 16, 10 classes): 0x%016x" % fnv1a(images))
+    print("set aside, seed 5:", set_aside(5, [0] * 12 + [1] * 8 + [2] * 20, 0.2))
