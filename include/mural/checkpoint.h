@@ -3,11 +3,12 @@
  * A set is a folder below the run's own:
  *
  *     RUN/checkpoints/latest                  names the set that was completed last
+ *     RUN/checkpoints/best                    names the best one by the validation images, for people and scripts
  *     RUN/checkpoints/step-00000123/
  *         model.safetensors                   the weights, as weights.safetensors has them
  *         optimizer.safetensors               moments, per named tensor and range of its elements
  *         state.json                          where the run was, and what must be the same when it goes on
- *         manifest.json                       size and checksum of each file, and of itself
+ *         manifest.json                       size and checksum of each file, and of itself; what the validation images said
  *
  * A set is written beside, synced, and gets its name when it is complete; `latest` moves last. So at any moment, also when the
  * machine loses power, the earlier complete set is there. docs/checkpoints.md has the formats.
@@ -46,12 +47,17 @@ typedef struct mural_checkpoint_choice {
  * must be whole itself. Neither a set nor a run with one: found is false and that is no failure. */
 MURAL_API mural_status mural_checkpoint_find(mural_checkpoint_choice *choice, const char *path, mural_error *err);
 
+/* The best set by the validation images of a run's folder, as the set that would be gone on from knows it; verified. A run without
+ * validation images has none: found is false. */
+MURAL_API mural_status mural_checkpoint_find_best(mural_checkpoint_choice *choice, const char *run_dir,
+                                                  mural_error *err);
+
 /* Reads every file of a set and compares sizes and checksums. MURAL_DATA names the file that is missing, cut or changed. */
 MURAL_API mural_status mural_checkpoint_verify(const char *set, mural_error *err);
 
 /* All ranks, between two steps, after mural_engine_train_begin. Writes the set of the present step below run_dir, moves
- * `latest`, then removes all but the newest `keep` (at least 1) sets, and sets of later steps, which belong to a future that
- * did not happen. On failure (a full disk) the earlier sets and `latest` are as they were. */
+ * `latest`, then removes all but the newest `keep` (at least 1) sets and the best ones that those know of, and sets of later
+ * steps, which belong to a future that did not happen. On failure (a full disk) the earlier sets and `latest` are as they were. */
 MURAL_API mural_status mural_checkpoint_save(mural_engine *engine, const char *run_dir, unsigned keep,
                                              mural_error *err);
 

@@ -108,7 +108,8 @@ typedef struct mural_run_config {
 	uint32_t epochs; /* default 1 */
 	uint64_t max_steps; /* 0 = no limit */
 	double max_hours; /* stops with a checkpoint after so many hours; 0 = no limit */
-	uint32_t eval_every; /* epochs between evaluations on the test set; 0 = only at the end; default 1 */
+	/* Epochs between evaluations on the validation images or, without any, on the test set; 0 = only at the end; default 1 */
+	uint32_t eval_every;
 	uint32_t seed;
 	uint64_t steps_per_print; /* 0 = never, DeepSpeed's default with a file */
 	bool wall_clock_breakdown;
@@ -128,6 +129,17 @@ typedef struct mural_checkpoint_config {
 	uint32_t keep; /* complete sets that stay; default 2 */
 } mural_checkpoint_config;
 
+/* Which weights are best, by the validation images. */
+typedef enum mural_metric { MURAL_METRIC_TOP1, MURAL_METRIC_LOSS } mural_metric;
+
+/* How validation images are used; which they are is data.validation_*. */
+typedef struct mural_validation_config {
+	uint64_t every_steps; /* steps between evaluations, beside run.eval_every; 0 (default) = not by steps */
+	mural_metric metric; /* default top1 */
+	uint32_t patience; /* evaluations without a better one after which the run ends; 0 (default) = it does not */
+	double min_delta; /* patience counts as better what is so by more than this; >= 0; default 0 */
+} mural_validation_config;
+
 typedef struct mural_config {
 	mural_model_config model;
 	mural_data_config data;
@@ -136,6 +148,7 @@ typedef struct mural_config {
 	mural_schedule_config schedule;
 	mural_engine_config engine;
 	mural_checkpoint_config checkpoint;
+	mural_validation_config validation;
 	mural_run_config run;
 	int ranks;
 } mural_config;
@@ -146,7 +159,9 @@ typedef struct mural_config_sources {
 	int argc; /* options only: no program name, no command */
 	const char *const *argv;
 	int ranks; /* data-parallel world, >= 1 */
-	bool evaluation; /* nothing is trained: the batch triangle is not checked, micro_batch is the file's or 64 */
+	/* Nothing is trained: the batch triangle is not checked, micro_batch is the file's or 64, and options that only training
+	 * obeys are MURAL_USAGE. In a file they may stand, since it is the training's. */
+	bool evaluation;
 } mural_config_sources;
 
 typedef struct mural_config_report mural_config_report; /* origins, warnings, the values as text */
@@ -174,8 +189,9 @@ MURAL_API void mural_config_print(const mural_config *config, const mural_config
 /* --help-config: every key, type, range, default and meaning, from the table that the reader uses. markdown: as
  * docs/configuration.md has it. */
 MURAL_API void mural_config_help(FILE *out, bool markdown);
-/* Options that mural_config_resolve takes from a command line, for `mural train --help`. */
-MURAL_API void mural_config_help_options(FILE *out);
+/* Options that mural_config_resolve takes from a command line, for `mural train --help`. evaluation: those that it takes for
+ * sources->evaluation. */
+MURAL_API void mural_config_help_options(FILE *out, bool evaluation);
 
 #ifdef __cplusplus
 }

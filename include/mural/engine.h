@@ -29,9 +29,9 @@ typedef struct mural_engine_settings {
 	const mural_config_report *report; /* for the origin of values in messages; may be NULL; borrowed */
 	mural_comm *comm; /* borrowed */
 	bool training; /* false: evaluation only, no gradients and no optimizer state */
-	/* Borrowed for the engine's life. train: required when training. test: what will be evaluated, so that its loader
-	 * is planned too; may be NULL. */
-	const mural_data *train, *test;
+	/* Borrowed for the engine's life. train: required when training. test, validation: what will be evaluated, so that their
+	 * loaders are planned and kept; may be NULL. */
+	const mural_data *train, *test, *validation;
 } mural_engine_settings;
 
 /* Bytes that one rank plans, by what they are for. After a run each arena's high-water mark equals its plan. */
@@ -57,6 +57,14 @@ typedef struct mural_step_facts {
 	double seconds, data_seconds, forward_seconds, backward_seconds, exposed_seconds, hidden_seconds,
 	        optimizer_seconds;
 } mural_step_facts;
+
+/* How well one class is told. */
+typedef struct mural_class_score {
+	size_t label;
+	char name[64]; /* "" when the set has none; a longer one is cut */
+	uint64_t images, right;
+} mural_class_score;
+#define MURAL_WORST_CLASSES 3
 
 typedef struct mural_evaluation {
 	uint64_t images;
@@ -95,6 +103,9 @@ MURAL_API void mural_engine_ask_stop(mural_engine *engine);
 /* All ranks. */
 MURAL_API mural_status mural_engine_evaluate(mural_engine *engine, const mural_data *data, mural_evaluation *facts,
                                              mural_error *err);
+/* The same, and the class that each image is taken for, on every rank: best[images of the set], the caller's. */
+MURAL_API mural_status mural_engine_classify(mural_engine *engine, const mural_data *data, int32_t *best,
+                                             mural_evaluation *facts, mural_error *err);
 
 /* Weights as safetensors under torchvision's names. save: rank 0 writes, all ranks call. load: rank 0 reads and
  * broadcasts; a missing, unexpected or wrongly shaped tensor is MURAL_DATA naming it. */

@@ -23,7 +23,11 @@ static const option_row rows[] = {
         {"--deepspeed_config", "FILE", OPTION_TEXT, FOR_BOTH, AT(config_file), "the same, by DeepSpeed's name"},
         {"--ranks", "N", OPTION_COUNT, FOR_BOTH, AT(ranks), "start N ranks on this machine through mpirun (default 1)"},
         {"--weights", "FILE", OPTION_TEXT, FOR_EVAL, AT(weights), "the safetensors file to evaluate"},
-        {"--split", "NAME", OPTION_TEXT, FOR_EVAL, AT(split), "test (default) or train"},
+        {"--run-dir", "FOLDER", OPTION_TEXT, FOR_EVAL, AT(run_dir),
+         "a run's folder: its weights.safetensors and, unless --config says another, its config.json"},
+        {"--checkpoint", "NAME", OPTION_TEXT, FOR_EVAL, AT(checkpoint),
+         "weights of that run's checkpoint instead: best, latest or step-00000123"},
+        {"--split", "NAME", OPTION_TEXT, FOR_EVAL, AT(split), "test (default), train or validation"},
         {"--result", "FILE", OPTION_TEXT, FOR_BOTH, AT(result), "write what was measured as JSON"},
         {"--overwrite", NULL, OPTION_FLAG, FOR_TRAIN, AT(overwrite), "replace an earlier run in the same --run-dir"},
         {"--resume", "auto|PATH", OPTION_TEXT, FOR_TRAIN, AT(resume),
@@ -98,11 +102,26 @@ static mural_status check_evaluation(const run_arguments *a, mural_error *err)
 {
 	if (a->help || a->help_config || a->show_config)
 		return MURAL_OK;
-	if (a->split && strcmp(a->split, "test") != 0 && strcmp(a->split, "train") != 0)
-		return usage(err, "--split", "test or train", a->split);
-	if (!a->weights)
-		return usage(err, "--weights", "a safetensors file to evaluate", "nothing");
+	if (a->split && strcmp(a->split, "test") != 0 && strcmp(a->split, "train") != 0 &&
+	    strcmp(a->split, "validation") != 0)
+		return usage(err, "--split", "test, train or validation", a->split);
+	if (!a->weights && !a->run_dir)
+		return usage(err, "--weights", "a safetensors file to evaluate, or a run's folder with --run-dir",
+		             "nothing");
+	if (a->weights && a->checkpoint)
+		return usage(err, "--checkpoint", "no --weights beside it", "both");
+	if (a->checkpoint && !a->run_dir)
+		return usage(err, "--checkpoint", "the run's folder with --run-dir", "nothing");
 	return MURAL_OK;
+}
+
+/* The folder of a run brings its configuration along. */
+static void take_run(run_arguments *a)
+{
+	if (!a->run_dir || a->config_file)
+		return;
+	snprintf(a->run_config, sizeof a->run_config, "%.1080s/config.json", a->run_dir);
+	a->config_file = a->run_config;
 }
 
 mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv, bool evaluation, mural_error *err)
@@ -127,7 +146,10 @@ mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv
 		if (status != MURAL_OK)
 			return status;
 	}
-	return evaluation ? check_evaluation(arguments, err) : MURAL_OK;
+	if (!evaluation)
+		return MURAL_OK;
+	take_run(arguments);
+	return check_evaluation(arguments, err);
 }
 
 void run_arguments_help(FILE *out, bool evaluation)

@@ -17,13 +17,30 @@ static void help(FILE *out)
 	             "options:\n");
 	run_arguments_help(out, false);
 	fprintf(out, "\nconfiguration (over the file, which is over the preset):\n");
-	mural_config_help_options(out);
+	mural_config_help_options(out, false);
+}
+
+/* The best weights by validation, and what the last ones are called beside them. */
+static const char *print_best(const mural_train_result *result)
+{
+	const mural_best_weights *best = &result->best;
+	if (result->stopped_early)
+		printf("stopped early: the validation images saw nothing better since epoch %llu, step %llu\n",
+		       (unsigned long long)best->epoch, (unsigned long long)best->step);
+	if (best->step == result->steps)
+		return " of the last weights, the best by validation";
+	if (best->step > 0)
+		printf("test accuracy %.4f of the best weights by validation, of epoch %llu, step %llu; %s\n",
+		       best->test_accuracy, (unsigned long long)best->epoch, (unsigned long long)best->step,
+		       best->checkpoint);
+	return result->validated ? " of the last weights" : "";
 }
 
 static void print_summary(const mural_train_result *result)
 {
-	printf("test accuracy %.4f, train loss %.4f, %.1f images/s on %d rank%s, %.1f s; %s/result.json\n",
-	       result->test_accuracy, result->train_loss, result->images_per_second, result->ranks,
+	const char *which = print_best(result);
+	printf("test accuracy %.4f%s, train loss %.4f, %.1f images/s on %d rank%s, %.1f s; %s/result.json\n",
+	       result->test_accuracy, which, result->train_loss, result->images_per_second, result->ranks,
 	       result->ranks == 1 ? "" : "s", result->seconds, result->run_dir);
 }
 

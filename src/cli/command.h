@@ -24,10 +24,12 @@ typedef struct run_arguments {
 	const char *result; /* --result */
 	const char *weights; /* --weights, eval only */
 	const char *split; /* --split, eval only */
+	const char *run_dir, *checkpoint; /* --run-dir, --checkpoint, eval only: train's --run-dir is configuration */
 	const char *resume; /* --resume, train only */
 	bool show_config, overwrite, resume_if_any, quiet, help, help_config;
 	int argc; /* what is left: configuration */
 	const char **argv; /* the caller frees this array */
+	char run_config[1100]; /* what config_file points to when --run-dir stands for it */
 } run_arguments;
 
 /* Sorts argv[1..] into the above. MURAL_USAGE for a missing or malformed value; evaluation: also for no weights. */

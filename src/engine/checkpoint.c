@@ -25,11 +25,18 @@ static void path_in(char path[MU_CHECKPOINT_FILE], const char *folder, const cha
 	snprintf(path, MU_CHECKPOINT_FILE, "%s/%s", folder, name);
 }
 
+static size_t match(mu_match matches[MU_MATCHES], const mural_engine *engine)
+{
+	const mural_data *validation = engine->evaluated[MU_EVALUATED_VALIDATION].data;
+	return mu_checkpoint_match(matches, &engine->config, mural_data_get_facts(engine->train),
+	                           validation ? mural_data_get_facts(validation) : NULL);
+}
+
 static mural_status write_state(const mural_engine *engine, const char *path, const mu_run_totals *totals,
                                 mural_error *err)
 {
 	mu_match matches[MU_MATCHES];
-	size_t n = mu_checkpoint_match(matches, &engine->config, mural_data_get_facts(engine->train));
+	size_t n = match(matches, engine);
 	mu_checkpoint_state state = {
 	        .step = engine->steps_done,
 	        .updates_applied = (uint64_t)engine->ledger.seen->carried.applied,
@@ -62,7 +69,12 @@ static mural_status write_files(const mural_engine *engine, const char *folder, 
 	MU_TRY(status);
 	path_in(path, folder, MU_CHECKPOINT_STATE);
 	MU_TRY(write_state(engine, path, totals, err));
-	return mu_manifest_write(folder, engine->steps_done, names, NAMES, err);
+	mu_manifest_note note = {.metric = engine->config.validation.metric};
+	if (totals && totals->validation.last.step == engine->steps_done)
+		note.here = totals->validation.last;
+	if (totals)
+		note.best = totals->validation.best.step;
+	return mu_manifest_write(folder, engine->steps_done, &note, names, NAMES, err);
 }
 
 /* Two folders trade places: in one move, or in two where the file system cannot (NFS). */
@@ -90,15 +102,28 @@ static mural_status give_name(const char *part, const char *set, mural_error *er
 	return MURAL_OK;
 }
 
-static mural_status move_latest(const char *set, mural_error *err)
+/* RUN/checkpoints/WHICH names a set. */
+static mural_status point_to(const char *run_dir, const char *which, uint64_t step, mural_error *err)
 {
-	char path[MU_CHECKPOINT_FILE];
+	char set[MURAL_CHECKPOINT_PATH], path[MU_CHECKPOINT_FILE];
 	mu_file file = {0};
+	MU_TRY(mu_checkpoint_path(set, run_dir, step, err));
 	const char *name = strrchr(set, '/') + 1;
-	snprintf(path, sizeof path, "%.*slatest", (int)(name - set), set);
+	snprintf(path, sizeof path, "%.*s%s", (int)(name - set), set, which);
 	MU_TRY(mu_file_begin(&file, path, err));
 	fprintf(file.out, "%s\n", name);
 	return mu_file_commit(&file, err);
+}
+
+/* The complete set takes over. */
+static mural_status publish(const mural_engine *engine, const char *part, const char *set, const char *run_dir,
+                            const mu_run_totals *totals, mural_error *err)
+{
+	MU_TRY(give_name(part, set, err));
+	MU_TRY(point_to(run_dir, "latest", engine->steps_done, err));
+	if (totals && totals->validation.best.step)
+		return point_to(run_dir, "best", totals->validation.best.step, err);
+	return MURAL_OK;
 }
 
 static mural_status write_part(const mural_engine *engine, const char *part, const mu_run_totals *totals,
@@ -128,9 +153,7 @@ mural_status mu_checkpoint_save(mural_engine *engine, const char *run_dir, unsig
 		status = write_part(engine, part, totals, err);
 	MU_TRY(mu_comm_agree(engine->comm, status, err));
 	if (writes) {
-		status = give_name(part, set, err);
-		if (status == MURAL_OK)
-			status = move_latest(set, err);
+		status = publish(engine, part, set, run_dir, totals, err);
 		if (status == MURAL_OK)
 			mu_checkpoint_prune(run_dir, engine->steps_done, keep ? keep : 1);
 	}
@@ -172,7 +195,7 @@ static mural_status read_set(mural_engine *engine, const mu_store *store, const 
 		               "a checkpoint is loaded into an engine that will train and has not begun");
 	if (strlen(set) >= MURAL_CHECKPOINT_PATH)
 		return mu_fail(err, MURAL_USAGE, NULL, "the path '%.40s...' is too long", set);
-	size_t n = mu_checkpoint_match(matches, &engine->config, mural_data_get_facts(engine->train));
+	size_t n = match(matches, engine);
 	path_in(path, set, MU_CHECKPOINT_STATE);
 	MU_TRY(mu_checkpoint_state_read(path, state, matches, n, err));
 	path_in(path, set, MU_CHECKPOINT_MODEL);

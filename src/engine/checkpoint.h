@@ -35,7 +35,8 @@ void mu_checkpoint_run_of(char run_dir[MURAL_CHECKPOINT_PATH], const char *set);
 bool mu_checkpoint_any(const char *run_dir);
 /* A set's folder with its files, or what is left of one. What cannot be removed now stays for the next time. */
 void mu_checkpoint_remove(const char *set);
-/* All but the newest `keep` sets up to `step`, later ones, and leftovers of writes that did not finish. */
+/* Removes all but the newest `keep` sets up to `step` and the best sets of those, later ones, and leftovers of writes that did not
+ * finish. */
 void mu_checkpoint_prune(const char *run_dir, uint64_t step, unsigned keep);
 /* Everything under RUN/checkpoints that is ours. */
 void mu_checkpoint_clear(const char *run_dir);
@@ -45,14 +46,27 @@ typedef struct mu_manifest_file {
 	uint64_t bytes, checksum;
 } mu_manifest_file;
 
+/* What the validation images said, when the run has some. */
+typedef struct mu_manifest_note {
+	mural_metric metric;
+	mu_validated here; /* of this set's own step; step 0: it was not evaluated */
+	uint64_t
+	        best; /* step of the best set when this one was written, 0: none yet. It stays as long as this one does */
+} mu_manifest_note;
+
+/* "top1"; NULL for what is none. */
+const char *mu_metric_text(mural_metric metric);
+
 typedef struct mu_manifest { /* zero-initialise */
 	uint64_t step;
+	mu_manifest_note note;
 	mu_manifest_file *files;
 	size_t n_files;
 } mu_manifest;
 
 /* Of the named files as they are in the folder now. */
-mural_status mu_manifest_write(const char *folder, uint64_t step, const char *const *names, size_t n, mural_error *err);
+mural_status mu_manifest_write(const char *folder, uint64_t step, const mu_manifest_note *note,
+                               const char *const *names, size_t n, mural_error *err);
 /* Reads it, and checks its own checksum; the files are not looked at. Release it also after a failure. */
 mural_status mu_manifest_read(mu_manifest *manifest, const char *folder, mural_error *err);
 /* Are the files what the manifest says? */
@@ -67,7 +81,8 @@ typedef struct mu_match {
 #define MU_MATCHES 32
 
 /* Returns how many there are. */
-size_t mu_checkpoint_match(mu_match matches[MU_MATCHES], const mural_config *config, const mural_data_facts *train);
+size_t mu_checkpoint_match(mu_match matches[MU_MATCHES], const mural_config *config, const mural_data_facts *train,
+                           const mural_data_facts *validation);
 
 /* state.json. */
 typedef struct mu_checkpoint_state {

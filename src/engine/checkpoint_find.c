@@ -17,6 +17,7 @@
 #define PREFIX "step-"
 #define UNFINISHED ".part"
 #define LATEST "latest"
+#define BEST "best"
 
 /* The number in "step-00000123"; false for any other name. */
 static bool step_of(const char *name, uint64_t *step)
@@ -203,6 +204,25 @@ mural_status mural_checkpoint_find(mural_checkpoint_choice *choice, const char *
 	return status;
 }
 
+mural_status mural_checkpoint_find_best(mural_checkpoint_choice *choice, const char *run_dir, mural_error *err)
+{
+	mu_manifest manifest;
+	MU_TRY(mural_checkpoint_find(choice, run_dir, err));
+	if (!choice->found)
+		return MURAL_OK;
+	mural_status status = mu_manifest_read(&manifest, choice->set, err);
+	uint64_t best = manifest.note.best;
+	mu_manifest_release(&manifest);
+	MU_TRY(status);
+	if (best == 0)
+		*choice = (mural_checkpoint_choice){0};
+	if (best == choice->step)
+		return MURAL_OK;
+	choice->step = best;
+	MU_TRY(mu_checkpoint_path(choice->set, run_dir, best, err));
+	return mural_checkpoint_verify(choice->set, err);
+}
+
 static void remove_files(const char *path)
 {
 	char file[MU_CHECKPOINT_FILE + 256];
@@ -242,18 +262,38 @@ static void remove_leftovers(const char *run_dir)
 		closedir(folder);
 }
 
+/* Step of the best set as this one knows it; 0: none, or it does not say. */
+static uint64_t best_of(const char *run_dir, uint64_t step)
+{
+	char set[MURAL_CHECKPOINT_PATH];
+	mu_manifest manifest = {0};
+	if (mu_checkpoint_path(set, run_dir, step, NULL) == MURAL_OK)
+		(void)mu_manifest_read(&manifest, set, NULL);
+	uint64_t best = manifest.note.best;
+	mu_manifest_release(&manifest);
+	return best;
+}
+
+/* A set that stays keeps its best one: whoever goes on from it finds that, too. */
 void mu_checkpoint_prune(const char *run_dir, uint64_t step, unsigned keep)
 {
 	char set[MURAL_CHECKPOINT_PATH];
-	size_t n;
-	unsigned kept = 0;
+	size_t n, first = 0, behind;
 	uint64_t *steps = list_sets(run_dir, &n);
-	for (size_t i = 0; i < n; i++) {
-		bool stays = steps[i] <= step && kept < keep;
-		kept += stays;
-		if (!stays && mu_checkpoint_path(set, run_dir, steps[i], NULL) == MURAL_OK)
-			mu_checkpoint_remove(set);
+	while (first < n && steps[first] > step)
+		first++;
+	behind = n - first < keep ? n : first + keep;
+	bool *stays = calloc(n + 1, sizeof *stays);
+	for (size_t i = first; i < behind && stays; i++) {
+		uint64_t best = best_of(run_dir, steps[i]);
+		stays[i] = true;
+		for (size_t j = i; j < n; j++)
+			stays[j] |= steps[j] == best;
 	}
+	for (size_t i = 0; i < n && stays; i++)
+		if (!stays[i] && mu_checkpoint_path(set, run_dir, steps[i], NULL) == MURAL_OK)
+			mu_checkpoint_remove(set);
+	free(stays);
 	free(steps);
 	remove_leftovers(run_dir);
 }
@@ -262,6 +302,8 @@ void mu_checkpoint_clear(const char *run_dir)
 {
 	char path[MU_CHECKPOINT_FILE];
 	snprintf(path, sizeof path, "%s/" FOLDER "/" LATEST, run_dir);
+	unlink(path);
+	snprintf(path, sizeof path, "%s/" FOLDER "/" BEST, run_dir);
 	unlink(path);
 	mu_checkpoint_prune(run_dir, 0, 0);
 	snprintf(path, sizeof path, "%s/" FOLDER, run_dir);

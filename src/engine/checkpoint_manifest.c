@@ -9,6 +9,7 @@
  *     }
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #include "engine/checkpoint.h"
 
 #define FORMAT "mural-checkpoint"
-#define VERSION 1
+#define VERSION 2
 #define TAIL ",\n  \"xxh64\": \"%016" PRIx64 "\"\n}\n"
 #define TAIL_BYTES 34
 #define CLOSING "\n}\n" /* of a pretty object; the tail takes its place */
@@ -46,8 +47,28 @@ static mural_status describe(mu_json *json, const char *folder, const char *name
 	return MURAL_OK;
 }
 
-static mural_status write_body(FILE *out, const char *folder, uint64_t step, const char *const *names, size_t n,
-                               mural_error *err)
+const char *mu_metric_text(mural_metric metric)
+{
+	static const char *const texts[] = {[MURAL_METRIC_TOP1] = "top1", [MURAL_METRIC_LOSS] = "loss"};
+	return (size_t)metric < sizeof texts / sizeof *texts ? texts[metric] : NULL;
+}
+
+static void write_note(mu_json *json, const mu_manifest_note *note)
+{
+	mu_json_object_begin(json, "validation");
+	mu_json_unsigned(json, "best_step", note->best);
+	mu_json_string(json, "metric", mu_metric_text(note->metric));
+	mu_json_unsigned(json, "step", note->here.step);
+	if (note->here.step) {
+		mu_json_number(json, "loss", note->here.loss);
+		mu_json_number(json, "top1", note->here.top1);
+		mu_json_number(json, "top5", note->here.top5);
+	}
+	mu_json_object_end(json);
+}
+
+static mural_status write_body(FILE *out, const char *folder, uint64_t step, const mu_manifest_note *note,
+                               const char *const *names, size_t n, mural_error *err)
 {
 	mu_json json;
 	mu_json_init(&json, out, MU_JSON_PRETTY);
@@ -55,6 +76,7 @@ static mural_status write_body(FILE *out, const char *folder, uint64_t step, con
 	mu_json_string(&json, "format", FORMAT);
 	mu_json_unsigned(&json, "version", VERSION);
 	mu_json_unsigned(&json, "step", step);
+	write_note(&json, note);
 	mu_json_array_begin(&json, "files");
 	for (size_t i = 0; i < n; i++)
 		MU_TRY(describe(&json, folder, names[i], err));
@@ -63,7 +85,8 @@ static mural_status write_body(FILE *out, const char *folder, uint64_t step, con
 	return MURAL_OK;
 }
 
-mural_status mu_manifest_write(const char *folder, uint64_t step, const char *const *names, size_t n, mural_error *err)
+mural_status mu_manifest_write(const char *folder, uint64_t step, const mu_manifest_note *note,
+                               const char *const *names, size_t n, mural_error *err)
 {
 	char path[MU_CHECKPOINT_FILE], *text = NULL;
 	size_t bytes = 0;
@@ -71,7 +94,7 @@ mural_status mu_manifest_write(const char *folder, uint64_t step, const char *co
 	FILE *memory = open_memstream(&text, &bytes);
 	if (!memory)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the manifest");
-	mural_status status = write_body(memory, folder, step, names, n, err);
+	mural_status status = write_body(memory, folder, step, note, names, n, err);
 	if (fclose(memory) != 0 && status == MURAL_OK)
 		status = mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the manifest");
 	mu_file file = {0};
@@ -117,6 +140,30 @@ static bool take_file(mu_manifest_file *file, const mu_hjson_value *value)
 	return strlen(sum->text) == 16 && *end == '\0';
 }
 
+static double number_of(const mu_hjson_value *object, const char *key)
+{
+	const mu_hjson_value *value = mu_hjson_member(object, key);
+	return value && value->kind == MU_HJSON_NUMBER ? value->number.value : NAN;
+}
+
+static bool take_note(mu_manifest_note *note, const mu_hjson_value *object)
+{
+	const mu_hjson_value *best = mu_hjson_member(object, "best_step"), *step = mu_hjson_member(object, "step"),
+	                     *metric = mu_hjson_member(object, "metric");
+	mural_metric m = 0;
+	if (!best || !best->number.whole || !step || !step->number.whole || !metric || !metric->text)
+		return false;
+	while (mu_metric_text(m) && strcmp(mu_metric_text(m), metric->text) != 0)
+		m++;
+	*note = (mu_manifest_note){
+	        .metric = m,
+	        .best = best->number.magnitude,
+	        .here = {step->number.magnitude, number_of(object, "loss"), number_of(object, "top1"),
+	                 number_of(object, "top5")},
+	};
+	return mu_metric_text(m) != NULL;
+}
+
 static bool take_tree(mu_manifest *manifest, const mu_hjson_value *root)
 {
 	const mu_hjson_value *format = mu_hjson_member(root, "format"), *version = mu_hjson_member(root, "version"),
@@ -126,6 +173,8 @@ static bool take_tree(mu_manifest *manifest, const mu_hjson_value *root)
 	    files->kind != MU_HJSON_ARRAY)
 		return false;
 	manifest->step = step->number.magnitude;
+	if (!take_note(&manifest->note, mu_hjson_member(root, "validation")))
+		return false;
 	manifest->files = calloc(files->count + 1, sizeof *manifest->files);
 	for (const mu_hjson_value *file = files->first; file && manifest->files; file = file->next)
 		if (!take_file(&manifest->files[manifest->n_files++], file))

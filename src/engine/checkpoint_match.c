@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "engine/checkpoint.h"
 
 typedef struct list {
@@ -51,7 +52,18 @@ static void model_shape(list *l, const mural_model_config *m)
 	text(l, "mural.gelu", m->gelu == MURAL_GELU_TANH ? "tanh" : "erf");
 }
 
-size_t mu_checkpoint_match(mu_match matches[MU_MATCHES], const mural_config *config, const mural_data_facts *train)
+/* Which images choose the best weights, and by what. validation: NULL without any. */
+static void validation_set(list *l, const mural_config *config, const mural_data_facts *validation)
+{
+	char share[MU_NUMBER_SIZE];
+	text(l, "mural.data.validation_fraction", mu_number_text(config->data.validation_fraction, share));
+	text(l, "the validation set", validation ? validation->name : "none");
+	number(l, "the number of validation images", validation ? validation->images : 0);
+	text(l, "mural.best_metric", validation ? mu_metric_text(config->validation.metric) : "none");
+}
+
+size_t mu_checkpoint_match(mu_match matches[MU_MATCHES], const mural_config *config, const mural_data_facts *train,
+                           const mural_data_facts *validation)
 {
 	list l = {.matches = matches};
 	model_shape(&l, &config->model);
@@ -62,5 +74,6 @@ size_t mu_checkpoint_match(mu_match matches[MU_MATCHES], const mural_config *con
 	number(&l, "the number of training images", train->images);
 	text(&l, "mural.data.shuffle", config->data.shuffle ? "true" : "false");
 	text(&l, "dataloader_drop_last", config->data.drop_last ? "true" : "false");
+	validation_set(&l, config, validation);
 	return l.n;
 }

@@ -11,7 +11,7 @@
 #include "engine/checkpoint.h"
 
 #define FORMAT "mural-state"
-#define VERSION 1
+#define VERSION 2
 #define LARGEST ((size_t)256 << 20) /* bytes: a history of a million epochs */
 
 typedef struct real {
@@ -31,9 +31,14 @@ static const real totals_reals[] = {{"seconds", offsetof(mu_run_totals, seconds)
                                     {"test_top5", offsetof(mu_run_totals, test_top5)}};
 static const real row_reals[] = {{"train_loss", offsetof(mu_epoch_row, train_loss)},
                                  {"train_accuracy", offsetof(mu_epoch_row, train_accuracy)},
+                                 {"validation_loss", offsetof(mu_epoch_row, validation_loss)},
+                                 {"validation_accuracy", offsetof(mu_epoch_row, validation_accuracy)},
                                  {"test_loss", offsetof(mu_epoch_row, test_loss)},
                                  {"test_accuracy", offsetof(mu_epoch_row, test_accuracy)},
                                  {"seconds", offsetof(mu_epoch_row, seconds)}};
+static const real validated_reals[] = {{"loss", offsetof(mu_validated, loss)},
+                                       {"top1", offsetof(mu_validated, top1)},
+                                       {"top5", offsetof(mu_validated, top5)}};
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static void write_reals(mu_json *json, const real *reals, size_t n, const void *from)
@@ -43,6 +48,24 @@ static void write_reals(mu_json *json, const real *reals, size_t n, const void *
 		memcpy(&value, (const char *)from + reals[i].offset, sizeof value);
 		mu_json_number(json, reals[i].key, value);
 	}
+}
+
+static void write_validated(mu_json *json, const char *key, const mu_validated *validated)
+{
+	mu_json_line_begin(json, key);
+	mu_json_unsigned(json, "step", validated->step);
+	write_reals(json, validated_reals, COUNT(validated_reals), validated);
+	mu_json_object_end(json);
+}
+
+static void write_validation(mu_json *json, const mu_validation *validation)
+{
+	mu_json_object_begin(json, "validation");
+	write_validated(json, "last", &validation->last);
+	write_validated(json, "best", &validation->best);
+	write_validated(json, "reference", &validation->reference);
+	mu_json_unsigned(json, "waited", validation->waited);
+	mu_json_object_end(json);
 }
 
 static void write_totals(mu_json *json, const mu_run_totals *totals)
@@ -59,6 +82,7 @@ static void write_totals(mu_json *json, const mu_run_totals *totals)
 	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
 		mu_json_number(json, mu_phase_text((mu_phase)phase), totals->phase_seconds[phase]);
 	mu_json_object_end(json);
+	write_validation(json, &totals->validation);
 	mu_json_array_begin(json, "epochs");
 	for (size_t i = 0; i < totals->n_epochs; i++) {
 		mu_json_object_begin(json, NULL);
@@ -126,6 +150,21 @@ static void read_reals(reader *r, const mu_hjson_value *object, const real *real
 	}
 }
 
+static void read_validated(reader *r, const mu_hjson_value *object, const char *key, mu_validated *validated)
+{
+	const mu_hjson_value *from = mu_hjson_member(object, key);
+	validated->step = read_whole(r, from, "step");
+	read_reals(r, from, validated_reals, COUNT(validated_reals), validated);
+}
+
+static void read_validation(reader *r, const mu_hjson_value *object, mu_validation *validation)
+{
+	read_validated(r, object, "last", &validation->last);
+	read_validated(r, object, "best", &validation->best);
+	read_validated(r, object, "reference", &validation->reference);
+	validation->waited = read_whole(r, object, "waited");
+}
+
 static void read_rows(reader *r, const mu_hjson_value *list, mu_run_totals *totals)
 {
 	if (!list || list->kind != MU_HJSON_ARRAY) {
@@ -149,6 +188,7 @@ static void read_totals(reader *r, const mu_hjson_value *root, mu_run_totals *to
 	read_reals(r, all, totals_reals, COUNT(totals_reals), totals);
 	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
 		totals->phase_seconds[phase] = read_real(r, phases, mu_phase_text((mu_phase)phase));
+	read_validation(r, mu_hjson_member(root, "validation"), &totals->validation);
 	read_rows(r, mu_hjson_member(root, "epochs"), totals);
 }
 

@@ -147,6 +147,25 @@ static mural_status check_schedule(mu_config_build *b)
 	return MURAL_OK;
 }
 
+/* The test set decides nothing, so what decides needs validation images. */
+static mural_status check_validation(mu_config_build *b)
+{
+	const mural_config *c = &b->values.config;
+	const mural_validation_config *v = &c->validation;
+	const char *key = v->every_steps > 0 ? "mural.eval_every_steps" : v->patience > 0 ? "mural.early_stop" : NULL;
+	bool any = c->data.validation_fraction > 0 || c->data.validation_path[0];
+	if (key && !any)
+		return mu_config_fail_row(
+		        b, mu_config_find(key),
+		        "needs validation images, since the test set must not decide: expected "
+		        "mural.data.validation_fraction or mural.data.validation_path (--val), got neither");
+	if (v->patience > 0 && v->every_steps == 0 && c->run.eval_every == 0)
+		return mu_config_fail_row(b, mu_config_find("mural.early_stop"),
+		                          "expected evaluations before the end, got mural.eval_every 0 and "
+		                          "mural.eval_every_steps 0");
+	return MURAL_OK;
+}
+
 mural_status mu_config_check(mu_config_build *b)
 {
 	MU_TRY(check_precision(b));
@@ -154,5 +173,6 @@ mural_status mu_config_check(mu_config_build *b)
 	MU_TRY(check_offload(b));
 	MU_TRY(check_schedule(b));
 	MU_TRY(check_normalisation(b));
+	MU_TRY(check_validation(b));
 	return check_model(b);
 }

@@ -239,6 +239,11 @@ static const char *argument_text(const mu_config_row *row)
 	return "";
 }
 
+static bool counts(size_t row, bool evaluation)
+{
+	return mu_config_rows[row].option && (!evaluation || (mu_config_rows[row].flags & MU_CONFIG_EVAL));
+}
+
 /* Several rows may share an option: it is listed once, with what it means for each. */
 static bool is_listed(size_t row)
 {
@@ -258,7 +263,7 @@ static void print_row_option(FILE *out, size_t first)
 		size_t used = strlen(help), used_argument = strlen(argument);
 		if (!r->option || strcmp(r->option, row->option))
 			continue;
-		if (i == first || r->type == MU_CONFIG_CHOICE)
+		if (i == first || r->type == MU_CONFIG_CHOICE || r->type != row->type)
 			snprintf(argument + used_argument, sizeof argument - used_argument, "%s%s",
 			         used_argument ? "|" : "", argument_text(r));
 		bool tell_default = r->fallback && *r->fallback && r->type != MU_CONFIG_BOOL;
@@ -269,13 +274,13 @@ static void print_row_option(FILE *out, size_t first)
 	print_option(out, option, argument, help);
 }
 
-void mural_config_help_options(FILE *out)
+void mural_config_help_options(FILE *out, bool evaluation)
 {
 	print_option(out, "precision", "fp32|bf16|fp16",
 	             "type of parameters and activations [fp16.enabled, bf16.enabled]");
 	for (size_t i = 0; i < mu_config_row_count; i++)
-		if (mu_config_rows[i].option && !is_listed(i))
+		if (counts(i, evaluation) && !is_listed(i))
 			print_row_option(out, i);
-	for (size_t i = 0; i < mu_config_short_count; i++)
+	for (size_t i = 0; i < mu_config_short_count && !evaluation; i++)
 		print_option(out, mu_config_shorts[i].option, "X", mu_config_shorts[i].help);
 }

@@ -190,6 +190,23 @@ static mural_status take_rows(mu_config_build *b, const option *o)
 	return taken ? MURAL_OK : bad_value(b, o, expected);
 }
 
+/* Training options are welcome in the file that the training had; written by hand they are a misunderstanding. */
+static mural_status refuse_training_option(mu_config_build *b, const option *o)
+{
+	char where[LONGEST_OPTION + 32];
+	snprintf(where, sizeof where, "argument --%s", o->name);
+	return mu_fail(b->err, MURAL_USAGE, where,
+	               "--%s: does nothing in an evaluation; leave it out (`mural eval --help` lists what counts)",
+	               o->name);
+}
+
+/* Does an evaluation look at this option? Those of no row, unknown ones included, are judged elsewhere. */
+static bool counts_in_evaluation(const option *o, const mu_config_short *one)
+{
+	size_t row = one ? mu_config_find(one->key) : find_option_row(o->name, 0);
+	return row == MU_CONFIG_NO_ROW || (mu_config_rows[row].flags & MU_CONFIG_EVAL);
+}
+
 mural_status mu_config_read_options(mu_config_build *b)
 {
 	b->file = b->sources->file;
@@ -197,6 +214,8 @@ mural_status mu_config_read_options(mu_config_build *b)
 		option o;
 		MU_TRY(split(b, i, &o));
 		const mu_config_short *one = find_short(o.name);
+		if (b->sources->evaluation && !counts_in_evaluation(&o, one))
+			return refuse_training_option(b, &o);
 		if (is_file_option(o.name))
 			MU_TRY(take_file(b, &o));
 		else if (!strcmp(o.name, precision_option))

@@ -216,6 +216,26 @@ static void settle_run(mu_config_build *b)
 	e->precision = b->values.fp16 ? MURAL_FP16 : b->values.bf16 ? MURAL_BF16 : MURAL_FP32;
 }
 
+/* --val is a share or a set, and wins over the file's other one. */
+static mural_status settle_validation(mu_config_build *b)
+{
+	mural_data_config *data = &b->values.config.data;
+	size_t share = mu_config_find("mural.data.validation_fraction"),
+	       set = mu_config_find("mural.data.validation_path");
+	if (b->given[share].from == MU_FROM_ARGUMENT) {
+		data->validation_path[0] = '\0';
+		b->given[set].from = MU_FROM_DEFAULT;
+	} else if (b->given[set].from == MU_FROM_ARGUMENT) {
+		data->validation_fraction = 0;
+		b->given[share].from = MU_FROM_DEFAULT;
+	}
+	if (data->validation_fraction > 0 && data->validation_path[0])
+		return mu_config_fail_row(b, share,
+		                          "expected a share of the training images or mural.data.validation_path, "
+		                          "got both");
+	return MURAL_OK;
+}
+
 static mural_status resolve(mu_config_build *b)
 {
 	size_t type = mu_config_find("optimizer.type");
@@ -231,6 +251,7 @@ static mural_status resolve(mu_config_build *b)
 	store_item_arguments(b);
 	settle_optimizer(b);
 	settle_run(b);
+	MU_TRY(settle_validation(b));
 	MU_TRY(settle_schedule(b));
 	MU_TRY(mu_config_check(b)); /* first: its faults do not depend on the number of ranks */
 	return mu_config_resolve_batch(b);

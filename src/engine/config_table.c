@@ -15,7 +15,9 @@
 #define TYPED .flags = MU_CONFIG_TYPED
 #define PARAMS .flags = MU_CONFIG_PARAMS
 #define NULLABLE .flags = MU_CONFIG_NULL
-#define SHAPE .flags = MU_CONFIG_SHAPE
+#define SHAPE .flags = MU_CONFIG_SHAPE | MU_CONFIG_EVAL
+#define TRAINING_SHAPE .flags = MU_CONFIG_SHAPE /* no part in an evaluation */
+#define EVAL .flags = MU_CONFIG_EVAL
 #define TUNES .support = MU_CONFIG_TUNES
 #define CHANGES .support = MU_CONFIG_CHANGES
 #define ABOVE_0 .range = "(0, inf)"
@@ -32,7 +34,7 @@ _Static_assert(offsetof(mural_optimizer_config, beta2) == offsetof(mural_optimiz
 _Static_assert(offsetof(mural_model_config, image_width) == offsetof(mural_model_config, image_height) + sizeof(size_t),
                "sides");
 _Static_assert(sizeof(mural_pool) == sizeof(int) && sizeof(mural_data_format) == sizeof(int) &&
-                       sizeof(mural_resize) == sizeof(int),
+                       sizeof(mural_resize) == sizeof(int) && sizeof(mural_metric) == sizeof(int),
                "choices are ints");
 
 #define ADAMS (MU_OPT_ADAM | MU_OPT_ADAMW)
@@ -75,7 +77,7 @@ const mu_config_row mu_config_rows[] = {
         /* The batch triangle: train = micro x accumulation x ranks. */
         {"train_batch_size", .option = "batch", WHOLE, FROM_1, AT(config.batch.train_batch),
          .help = "images per optimizer step, over all ranks; derived when the two others are given"},
-        {"train_micro_batch_size_per_gpu", .option = "micro-batch", WHOLE, FROM_1, AT(config.batch.micro_batch),
+        {"train_micro_batch_size_per_gpu", .option = "micro-batch", WHOLE, EVAL, FROM_1, AT(config.batch.micro_batch),
          .help = "images per rank and forward/backward pass; derived when the two others are given"},
         {"gradient_accumulation_steps", .option = "accumulation", WHOLE, FROM_1, AT(config.batch.accumulation),
          .help = "micro-batches per optimizer step and rank; derived, or 1 when only one of the two others is given"},
@@ -447,7 +449,7 @@ const mu_config_row mu_config_rows[] = {
 
         /* Mural's own. */
         {"mural", BLOCK, TYPED, .help = "Mural's own settings"},
-        {"mural.model", .option = "model", TEXT, IS("vit_b_16"), AT(model), .help = "preset, or \"custom\""},
+        {"mural.model", .option = "model", TEXT, EVAL, IS("vit_b_16"), AT(model), .help = "preset, or \"custom\""},
         {"mural.image_size", .option = "image-size", SIDES, SHAPE, FROM_1, IS("224"),
          AT_BOTH(config.model.image_height),
          .help = "pixels that the model sees: N, or [height, width] (HxW as an option); multiples of patch"},
@@ -472,35 +474,41 @@ const mu_config_row mu_config_rows[] = {
          .help = "eps of LayerNorm"},
         {"mural.gelu", .option = "gelu", CHOICE, SHAPE, .range = "erf|tanh", IS("erf"), AT(config.model.gelu),
          .help = "exact, or the approximation of JAX"},
-        {"mural.dropout", .option = "dropout", REAL, SHAPE, BELOW_1, IS("0"), AT(config.model.dropout),
+        {"mural.dropout", .option = "dropout", REAL, TRAINING_SHAPE, BELOW_1, IS("0"), AT(config.model.dropout),
          .help = "after positions, in the MLP and on both branches"},
-        {"mural.attention_dropout", .option = "attention-dropout", REAL, SHAPE, BELOW_1, IS("0"),
+        {"mural.attention_dropout", .option = "attention-dropout", REAL, TRAINING_SHAPE, BELOW_1, IS("0"),
          AT(config.model.attention_dropout), .help = "on the attention weights"},
-        {"mural.drop_path", .option = "drop-path", REAL, SHAPE, BELOW_1, IS("0"), AT(config.model.drop_path),
+        {"mural.drop_path", .option = "drop-path", REAL, TRAINING_SHAPE, BELOW_1, IS("0"), AT(config.model.drop_path),
          .help = "stochastic depth, rising linearly to this at the last block"},
-        {"mural.init", .option = "init", CHOICE, SHAPE, .range = "torchvision|timm", IS("torchvision"),
+        {"mural.init", .option = "init", CHOICE, TRAINING_SHAPE, .range = "torchvision|timm", IS("torchvision"),
          AT(config.model.init), .help = "scheme of the first weights"},
         {"mural.init_weights", .option = "init-weights", TEXT, IS(""), AT(config.run.init_weights),
          .help = "safetensors file to start from"},
 
         {"mural.data", BLOCK, TYPED, .help = "images"},
-        {"mural.data.path", .option = "data", TEXT, IS(""), AT(config.data.path),
+        {"mural.data.path", .option = "data", TEXT, EVAL, IS(""), AT(config.data.path),
          .help = "folder, \"fashion-mnist\" or \"synthetic\""},
-        {"mural.data.format", .option = "data-format", CHOICE, .range = "auto|idx|synthetic|cifar10|cifar100|folder",
-         IS("auto"), AT(config.data.format), .help = "auto: told from the folder"},
-        {"mural.data.synthetic_images", .option = "synthetic-images", WHOLE, .range = "[1, 4294967295]", IS("1024"),
-         AT(config.data.synthetic_images), .help = "training images to make up"},
-        {"mural.data.fraction", .option = "fraction", REAL, .range = "(0, 1]", IS("1"), AT(config.data.fraction),
+        {"mural.data.format", .option = "data-format", CHOICE, EVAL,
+         .range = "auto|idx|synthetic|cifar10|cifar100|folder", IS("auto"), AT(config.data.format),
+         .help = "auto: told from the folder"},
+        {"mural.data.synthetic_images", .option = "synthetic-images", WHOLE, EVAL, .range = "[1, 4294967295]",
+         IS("1024"), AT(config.data.synthetic_images), .help = "training images to make up"},
+        {"mural.data.fraction", .option = "fraction", REAL, EVAL, .range = "(0, 1]", IS("1"), AT(config.data.fraction),
          .help = "share of the training set, after shuffling"},
-        {"mural.data.mean", .option = "mean", FLOATS, .range = "(-inf, inf)", AT(config.data.mean),
+        {"mural.data.validation_fraction", .option = "val", REAL, EVAL, BELOW_1, IS("0"),
+         AT(config.data.validation_fraction),
+         .help = "share of the training images that is not trained on and chooses the best weights"},
+        {"mural.data.validation_path", .option = "val", TEXT, .flags = MU_CONFIG_EVAL | MU_CONFIG_NAME, IS(""),
+         AT(config.data.validation_path), .help = "or a set for it: a folder of classes, or as data.path"},
+        {"mural.data.mean", .option = "mean", FLOATS, EVAL, .range = "(-inf, inf)", AT(config.data.mean),
          .help = "per channel, of pixels in [0, 1]; the data set's own when absent. Needs std"},
-        {"mural.data.std", .option = "std", FLOATS, ABOVE_0, AT(config.data.std),
+        {"mural.data.std", .option = "std", FLOATS, EVAL, ABOVE_0, AT(config.data.std),
          .help = "per channel; the data set's own when absent. Needs mean"},
-        {"mural.data.resize", .option = "resize", CHOICE, .range = "none|bilinear|squash", IS("bilinear"),
+        {"mural.data.resize", .option = "resize", CHOICE, EVAL, .range = "none|bilinear|squash", IS("bilinear"),
          AT(config.data.resize),
          .help = "to the model's image size: bilinear as torchvision's Resize and CenterCrop, "
                  "squash without keeping the aspect, none pads or cuts around the centre"},
-        {"mural.data.resize_side", .option = "resize-side", WHOLE, .range = "[0, 32767]", IS("0"),
+        {"mural.data.resize_side", .option = "resize-side", WHOLE, EVAL, .range = "[0, 32767]", IS("0"),
          AT(config.data.resize_side), .help = "bilinear: short side before the centre cut, 0 = the model's size"},
         {"mural.data.crop_padding", .option = "crop-padding", WHOLE, .range = "[0, 4096]", IS("0"),
          AT(config.data.crop_padding), .help = "zero pixels around, for a random crop of the same size"},
@@ -508,10 +516,10 @@ const mu_config_row mu_config_rows[] = {
          .help = "probability of a horizontal flip"},
         {"mural.data.shuffle", .option = "shuffle", BOOL, IS("true"), AT(config.data.shuffle),
          .help = "a new order each epoch"},
-        {"mural.data.loader_threads", .option = "loader-threads", WHOLE, .range = "[0, 256]", IS("1"),
+        {"mural.data.loader_threads", .option = "loader-threads", WHOLE, EVAL, .range = "[0, 256]", IS("1"),
          AT(config.data.loader_threads), .help = "0 loads in the trainer's thread"},
-        {"mural.data.prefetch", .option = "prefetch", WHOLE, .range = "[1, 1024]", IS("4"), AT(config.data.prefetch),
-         .help = "micro-batches kept ready"},
+        {"mural.data.prefetch", .option = "prefetch", WHOLE, EVAL, .range = "[1, 1024]", IS("4"),
+         AT(config.data.prefetch), .help = "micro-batches kept ready"},
 
         {"mural.epochs", .option = "epochs", WHOLE, .range = "[1, 4294967295]", IS("1"), AT(config.run.epochs),
          .help = "passes over the training set"},
@@ -520,7 +528,19 @@ const mu_config_row mu_config_rows[] = {
         {"mural.max_hours", .option = "max-hours", REAL, FROM_0, IS("0"), AT(config.run.max_hours),
          .help = "stop after so many hours, with a checkpoint and exit code 4; 0 = no limit"},
         {"mural.eval_every", .option = "eval-every", WHOLE, .range = "[0, 4294967295]", IS("1"),
-         AT(config.run.eval_every), .help = "epochs between evaluations on the test set, 0 = only at the end"},
+         AT(config.run.eval_every),
+         .help = "epochs between evaluations on the validation images or, without any, the test set; 0 = only at the "
+                 "end"},
+        {"mural.eval_every_steps", .option = "eval-every-steps", WHOLE, FROM_0, IS("0"),
+         AT(config.validation.every_steps),
+         .help = "steps between evaluations on the validation images, 0 = not by steps"},
+        {"mural.best_metric", .option = "best-metric", CHOICE, .range = "top1|loss", IS("top1"),
+         AT(config.validation.metric), .help = "by which the best weights are chosen"},
+        {"mural.early_stop", .option = "early-stop", WHOLE, .range = "[0, 4294967295]", IS("0"),
+         AT(config.validation.patience),
+         .help = "end after so many evaluations on the validation images without a better one, 0 = do not"},
+        {"mural.early_stop_delta", .option = "early-stop-delta", REAL, FROM_0, IS("0"), AT(config.validation.min_delta),
+         .help = "early_stop: better means by more than this"},
         {"mural.checkpoint", BLOCK, TYPED, .help = "checkpoints: docs/checkpoints.md"},
         {"mural.checkpoint.steps", .option = "checkpoint-every", WHOLE, FROM_0, IS("0"),
          AT(config.checkpoint.every_steps), .help = "steps between checkpoints, 0 = not by steps"},
@@ -528,7 +548,7 @@ const mu_config_row mu_config_rows[] = {
          AT(config.checkpoint.every_epochs), .help = "epochs between checkpoints, 0 = not by epochs"},
         {"mural.checkpoint.keep", .option = "keep", WHOLE, .range = "[1, 4294967295]", IS("2"),
          AT(config.checkpoint.keep), .help = "newest checkpoints that stay"},
-        {"mural.seed", .option = "seed", WHOLE, .range = "[0, 4294967295]", IS("0"), AT(config.run.seed),
+        {"mural.seed", .option = "seed", WHOLE, EVAL, .range = "[0, 4294967295]", IS("0"), AT(config.run.seed),
          .help = "of everything that is random"},
         {"mural.schedule", .option = "schedule", CHOICE, .kinds = OURS, .range = "constant|cosine", IS("constant"),
          AT(own_schedule), .help = "or Mural's own learning rate"},
@@ -542,17 +562,17 @@ const mu_config_row mu_config_rows[] = {
          AT(config.optimizer.decay_rule), .help = "weights: no decay for biases, norms, positions and class token"},
         {"mural.label_smoothing", .option = "label-smoothing", REAL, BELOW_1, IS("0"), AT(config.run.label_smoothing),
          .help = "share of the target spread over all classes"},
-        {"mural.ops", .option = "ops", TEXT, .range = "auto|cpu|reference", IS("auto"), AT(config.run.ops),
+        {"mural.ops", .option = "ops", TEXT, EVAL, .range = "auto|cpu|reference", IS("auto"), AT(config.run.ops),
          .help = "operations table"},
-        {"mural.comm", .option = "comm", TEXT, .range = "auto|self|openmpi|mpich", IS("auto"), AT(config.run.comm),
-         .help = "collectives table"},
-        {"mural.threads", .option = "threads", WHOLE, .range = "[0, 4096]", IS("0"), AT(config.run.threads),
+        {"mural.comm", .option = "comm", TEXT, EVAL, .range = "auto|self|openmpi|mpich", IS("auto"),
+         AT(config.run.comm), .help = "collectives table"},
+        {"mural.threads", .option = "threads", WHOLE, EVAL, .range = "[0, 4096]", IS("0"), AT(config.run.threads),
          .help = "OpenMP threads per rank, 0 = cores / ranks on the node"},
         {"mural.run_dir", .option = "run-dir", TEXT, IS(""), AT(config.run.run_dir),
          .help = "folder of the run; runs/<time>"},
         {"mural.progress", .option = "progress", BOOL, IS("true"), AT(config.run.progress),
          .help = "bar on a terminal"},
-        {"mural.strict", .option = "strict-config", BOOL, IS("false"), AT(config.run.strict),
+        {"mural.strict", .option = "strict-config", BOOL, EVAL, IS("false"), AT(config.run.strict),
          .help = "warnings are errors"},
 };
 const size_t mu_config_row_count = sizeof mu_config_rows / sizeof *mu_config_rows;

@@ -28,7 +28,9 @@ enum { /* flags of a row */
        MU_CONFIG_NULL = 4, /* null means the default */
        MU_CONFIG_FOLD = 8, /* a choice or name in any letter case */
        MU_CONFIG_INTEGER = 16, /* a REAL that must be whole */
-       MU_CONFIG_SHAPE = 32 /* part of a model preset */
+       MU_CONFIG_SHAPE = 32, /* part of a model preset */
+       MU_CONFIG_EVAL = 64, /* an evaluation obeys it, too */
+       MU_CONFIG_NAME = 128 /* a text that does not read as a number: its option belongs to a row of numbers as well */
 };
 
 typedef enum mu_config_support {

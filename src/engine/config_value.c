@@ -60,6 +60,9 @@ static bool check_text(mu_config_items *items, const mu_config_row *row, mu_conf
 		verdict->hint = "; this one is too long";
 		return false;
 	}
+	char *end;
+	if (row->flags & MU_CONFIG_NAME && *text && (strtod(text, &end), *end == '\0'))
+		return false; /* also one that no row of numbers takes: .5 is a mistake and no folder */
 	return !row->range || find_choice(row->range, text, false) >= 0;
 }
 

@@ -117,7 +117,8 @@ static mural_engine *make(const mural_engine_settings *settings, const mu_ops *o
 	engine->training = settings->training;
 	engine->ops = ops;
 	engine->train = settings->train;
-	engine->test = settings->test;
+	engine->evaluated[MU_EVALUATED_TEST].data = settings->test;
+	engine->evaluated[MU_EVALUATED_VALIDATION].data = settings->validation;
 	return engine;
 }
 
@@ -148,7 +149,8 @@ void mural_engine_free(mural_engine *engine)
 	if (!engine)
 		return;
 	mu_loader_free(engine->loader);
-	mu_loader_free(engine->test_loader);
+	for (size_t i = 0; i < MU_EVALUATED; i++)
+		mu_loader_free(engine->evaluated[i].loader);
 	mu_reducer_release(&engine->reducer);
 	mu_segments_release(&engine->segments);
 	mu_engine_release_memory(engine);
@@ -210,7 +212,7 @@ static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
 	settle_schedule(engine);
 	settings.first_epoch = (uint32_t)(engine->steps_done / engine->steps_per_epoch);
 	settings.first_step = engine->steps_done % engine->steps_per_epoch;
-	MU_TRY(mu_engine_keep_test_loader(engine, err));
+	MU_TRY(mu_engine_keep_loaders(engine, err));
 	return mu_loader_create(&engine->loader, &settings, err);
 }
 

@@ -32,6 +32,14 @@ typedef struct mu_block {
 	size_t bytes; /* what the largest use needs */
 } mu_block;
 
+enum { MU_EVALUATED_TEST, MU_EVALUATED_VALIDATION, MU_EVALUATED };
+
+/* A set that is evaluated again and again. */
+typedef struct mu_evaluated {
+	const mural_data *data; /* borrowed; NULL if not given */
+	mu_loader *loader; /* each of its epochs is one evaluation; it fills the next one's first batches */
+} mu_evaluated;
+
 struct mural_engine {
 	mural_config config;
 	mural_data_config in_order; /* config.data without shuffling, for evaluation */
@@ -58,10 +66,9 @@ struct mural_engine {
 	void *norm_scratch;
 	mural_memory_plan plan;
 
-	const mural_data *train, *test; /* borrowed; NULL if not given */
+	const mural_data *train; /* borrowed; NULL if not given */
 	mu_loader *loader;
-	mu_loader *
-	        test_loader; /* each of its epochs is one evaluation of `test`; it fills the next one's first batches */
+	mu_evaluated evaluated[MU_EVALUATED];
 	mural_schedule_config schedule; /* with the run's length filled in */
 	uint64_t steps_per_epoch, total_steps, steps_done;
 	bool stop_asked; /* on this rank, carried into the next step */
@@ -80,8 +87,8 @@ void mu_engine_release_memory(mural_engine *engine);
 /* Settings of a loader over one set. */
 mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const mural_data *data, bool training);
 
-/* Makes engine->test_loader if there is a test set and none yet. */
-mural_status mu_engine_keep_test_loader(mural_engine *engine, mural_error *err);
+/* Makes the loaders of engine->evaluated that are not there yet. */
+mural_status mu_engine_keep_loaders(mural_engine *engine, mural_error *err);
 
 /* One micro-batch, on the device, as the model wants it. */
 mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch);

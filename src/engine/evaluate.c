@@ -1,21 +1,47 @@
 /* Every image of a set exactly once, over all ranks. SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "base/clock.h"
 #include "engine/engine_internal.h"
 
-static mural_status evaluate_batch(mural_engine *engine, const mural_data *data, const mu_batch *at, mural_error *err)
+/* What one evaluation is about. */
+typedef struct evaluation {
+	mural_engine *engine;
+	const mural_data *data;
+	int32_t *marks; /* [images of the set], or NULL: 1 + best class of this rank's images, 0 for the others */
+	int32_t *best_B, *seen_B; /* best classes of one micro-batch, on the device and on the host; NULL without marks */
+} evaluation;
+
+static mural_status evaluate_batch(evaluation *e, const mu_batch *at, mural_error *err)
 {
-	mu_vit_input input = mu_engine_input(engine, data, at);
+	mural_engine *engine = e->engine;
+	mu_vit_input input = mu_engine_input(engine, e->data, at);
 	input.label_smoothing = 0;
 	for (size_t u = 0; u < engine->vit.n_units; u++)
 		MU_TRY(mu_vit_forward_unit(engine->evaluate_pass, u, mu_store_parameters(&engine->store, u), &input,
 		                           err));
-	return mu_vit_loss(engine->evaluate_pass, &input, &engine->ledger.record->sums, NULL, err);
+	return mu_vit_loss(engine->evaluate_pass, &input, &engine->ledger.record->sums, e->best_B, err);
+}
+
+/* Notes what the images of a batch, which the loader still holds, are taken for. */
+static mural_status mark(evaluation *e, const mu_batch *batch, mural_error *err)
+{
+	const mu_device *device = &e->engine->device;
+	if (!e->marks)
+		return MURAL_OK;
+	if (e->seen_B != e->best_B)
+		MU_TRY(device->table->copy(device->queue, e->seen_B, e->best_B, batch->count * sizeof *e->seen_B, err));
+	MU_TRY(device->table->wait(device->queue, err));
+	for (size_t b = 0; b < batch->count; b++)
+		e->marks[batch->index_B[b]] += e->seen_B[b] + 1;
+	return MURAL_OK;
 }
 
 /* One pass of the loader over its set. */
-static mural_status evaluate_epoch(mural_engine *engine, const mural_data *data, mu_loader *loader, mural_error *err)
+static mural_status evaluate_epoch(evaluation *e, mu_loader *loader, mural_error *err)
 {
-	mu_loader_settings settings = mu_engine_loader_settings(engine, data, false);
+	mural_engine *engine = e->engine;
+	mu_loader_settings settings = mu_engine_loader_settings(engine, e->data, false);
 	uint64_t steps = mu_sampler_steps(&settings.sampler);
 	mural_status status = MURAL_OK;
 	for (uint64_t step = 0; step < steps && status == MURAL_OK; step++) {
@@ -26,7 +52,9 @@ static mural_status evaluate_epoch(mural_engine *engine, const mural_data *data,
 		const bool empty = batch->count == 0;
 		status = mu_feed_batch(&engine->evaluate_feed, loader, batch, &at, err);
 		if (status == MURAL_OK && !empty)
-			status = evaluate_batch(engine, data, at, err);
+			status = evaluate_batch(e, at, err);
+		if (status == MURAL_OK && !empty)
+			status = mark(e, batch, err);
 		mu_feed_used(&engine->evaluate_feed);
 	}
 out:
@@ -36,41 +64,54 @@ out:
 	return status;
 }
 
-mural_status mu_engine_keep_test_loader(mural_engine *engine, mural_error *err)
+static mural_status keep_loader(mural_engine *engine, mu_evaluated *evaluated, mural_error *err)
 {
-	if (!engine->test || engine->test_loader)
+	if (!evaluated->data || evaluated->loader)
 		return MURAL_OK;
-	mu_loader_settings settings = mu_engine_loader_settings(engine, engine->test, false);
+	mu_loader_settings settings = mu_engine_loader_settings(engine, evaluated->data, false);
 	settings.epochs = UINT32_MAX;
-	return mu_loader_create(&engine->test_loader, &settings, err);
+	return mu_loader_create(&evaluated->loader, &settings, err);
 }
 
-static mural_status evaluate_share(mural_engine *engine, const mural_data *data, mural_error *err)
+mural_status mu_engine_keep_loaders(mural_engine *engine, mural_error *err)
 {
-	MU_TRY(mu_ledger_clear(&engine->ledger, err));
-	if (data == engine->test) {
-		MU_TRY(mu_engine_keep_test_loader(engine, err));
-		return evaluate_epoch(engine, data, engine->test_loader, err);
+	for (size_t i = 0; i < MU_EVALUATED; i++)
+		MU_TRY(keep_loader(engine, &engine->evaluated[i], err));
+	return MURAL_OK;
+}
+
+static mural_status evaluate_share(evaluation *e, mural_error *err)
+{
+	MU_TRY(mu_ledger_clear(&e->engine->ledger, err));
+	for (size_t i = 0; i < MU_EVALUATED; i++) {
+		mu_evaluated *evaluated = &e->engine->evaluated[i];
+		if (evaluated->data != e->data)
+			continue;
+		MU_TRY(keep_loader(e->engine, evaluated, err));
+		return evaluate_epoch(e, evaluated->loader, err);
 	}
-	mu_loader_settings settings = mu_engine_loader_settings(engine, data, false);
+	mu_loader_settings settings = mu_engine_loader_settings(e->engine, e->data, false);
 	mu_loader *loader;
 	MU_TRY(mu_loader_create(&loader, &settings, err));
-	mural_status status = evaluate_epoch(engine, data, loader, err);
+	mural_status status = evaluate_epoch(e, loader, err);
 	mu_loader_free(loader);
 	return status;
 }
 
-mural_status mural_engine_evaluate(mural_engine *engine, const mural_data *data, mural_evaluation *facts,
-                                   mural_error *err)
+/* All ranks: every image was seen by one rank, once. status: how it went so far on this rank. */
+static mural_status evaluate(evaluation *e, mural_status status, mural_evaluation *facts, mural_error *err)
 {
+	mural_engine *engine = e->engine;
+	const mural_data_facts *set = mural_data_get_facts(e->data);
 	double from = mu_now();
-	mural_status status = evaluate_share(engine, data, err);
+	if (status == MURAL_OK)
+		status = evaluate_share(e, err);
 	MU_TRY(mu_ledger_sum(&engine->ledger, engine->comm, status, false, err));
 	MU_TRY(mu_engine_read(engine, status, err));
 	const mu_step_sums *all = &engine->ledger.seen->sums;
 	if (all->label_range > 0) {
-		status = mu_fail(err, MURAL_DATA, mural_data_get_facts(data)->path,
-		                 "a label is outside 0 .. %zu, the model's classes", engine->config.model.classes - 1);
+		status = mu_fail(err, MURAL_DATA, set->path, "a label is outside 0 .. %zu, the model's classes",
+		                 engine->config.model.classes - 1);
 		return mu_comm_agree(engine->comm, status, err); /* all ranks know; one of them speaks */
 	}
 	*facts = (mural_evaluation){
@@ -80,5 +121,42 @@ mural_status mural_engine_evaluate(mural_engine *engine, const mural_data *data,
 	        .top5 = all->top5 / all->count,
 	        .seconds = mu_now() - from,
 	};
+	return facts->images == set->images ? MURAL_OK : mu_bug(err, "an evaluation that did not see every image once");
+}
+
+mural_status mural_engine_evaluate(mural_engine *engine, const mural_data *data, mural_evaluation *facts,
+                                   mural_error *err)
+{
+	evaluation e = {.engine = engine, .data = data};
+	return evaluate(&e, MURAL_OK, facts, err);
+}
+
+/* All ranks: everybody's marks become classes. */
+static mural_status gather(evaluation *e, mural_error *err)
+{
+	uint64_t images = mural_data_get_facts(e->data)->images;
+	MU_TRY(mu_comm_all_reduce(e->engine->comm, e->marks, images, MU_I32, MU_SUM, err));
+	for (uint64_t i = 0; i < images; i++)
+		if (--e->marks[i] < 0)
+			return mu_bug(err, "an evaluation that left out an image");
 	return MURAL_OK;
+}
+
+mural_status mural_engine_classify(mural_engine *engine, const mural_data *data, int32_t *best, mural_evaluation *facts,
+                                   mural_error *err)
+{
+	const mu_device *device = &engine->device;
+	size_t bytes = engine->config.batch.micro_batch * sizeof *best;
+	void *there = NULL, *here = NULL;
+	mural_status status = device->table->allocate(device->handle, MU_MEMORY_DEVICE, bytes, &there, err);
+	if (status == MURAL_OK && !engine->shared)
+		status = device->table->allocate(device->handle, MU_MEMORY_PINNED, bytes, &here, err);
+	evaluation e = {.engine = engine, .data = data, .marks = best, .best_B = there, .seen_B = here ? here : there};
+	memset(best, 0, mural_data_get_facts(data)->images * sizeof *best);
+	status = evaluate(&e, status, facts, err);
+	if (status == MURAL_OK)
+		status = gather(&e, err);
+	device->table->release(device->handle, MU_MEMORY_PINNED, here, bytes);
+	device->table->release(device->handle, MU_MEMORY_DEVICE, there, bytes);
+	return status;
 }

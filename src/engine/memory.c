@@ -116,10 +116,11 @@ static mural_memory_plan total_up(const mural_engine *engine, size_t capacity, s
 	        .optimizer = engine->store.bytes.optimizer + engine->ledger.bytes,
 	        .activations = activations,
 	        .scratch = scratch,
-	        /* training is interrupted by evaluation, which has a ring of its own */
-	        .loader = loader_bytes(engine, engine->train, true, capacity) +
-	                  loader_bytes(engine, engine->test, false, capacity) + exchange,
+	        .loader = loader_bytes(engine, engine->train, true, capacity) + exchange,
 	};
+	/* training is interrupted by evaluations, which have rings of their own */
+	for (size_t i = 0; i < MU_EVALUATED; i++)
+		plan.loader += loader_bytes(engine, engine->evaluated[i].data, false, capacity);
 	plan.total = plan.parameters + plan.gradients + plan.optimizer + plan.activations + plan.scratch + plan.loader;
 	return plan;
 }

@@ -14,6 +14,8 @@ static mural_status open_data(mu_run *r, mural_error *err)
 	uint32_t seed = r->config->run.seed;
 	MU_TRY(mural_data_open(&r->train, &r->config->data, MURAL_SPLIT_TRAIN, seed, m->channels, m->image_height,
 	                       m->image_width, m->classes, err));
+	MU_TRY(mural_data_open_validation(&r->validation, r->train, &r->config->data, seed, m->channels,
+	                                  m->image_height, m->image_width, m->classes, err));
 	return mural_data_open(&r->test, &r->config->data, MURAL_SPLIT_TEST, seed, m->channels, m->image_height,
 	                       m->image_width, m->classes, err);
 }
@@ -44,7 +46,8 @@ static mural_status load(mu_run *r, mural_error *err)
 
 static mural_status begin(mu_run *r, mural_error *err)
 {
-	mural_status status = r->rank == 0 ? mu_result_check(r->options->result_path, err) : MURAL_OK;
+	mural_status status =
+	        r->rank == 0 ? mu_result_check(r->options->result_path, r->config->run.run_dir, err) : MURAL_OK;
 	if (status == MURAL_OK)
 		status = open_data(r, err);
 	MU_TRY(mu_comm_agree(r->comm, status, err));
@@ -54,7 +57,8 @@ static mural_status begin(mu_run *r, mural_error *err)
 	                                  .comm = r->comm,
 	                                  .training = true,
 	                                  .train = r->train,
-	                                  .test = r->test};
+	                                  .test = r->test,
+	                                  .validation = r->validation};
 	MU_TRY(mural_engine_create(&r->engine, &settings, err));
 	MU_TRY(load(r, err));
 	MU_TRY(mural_engine_train_begin(r->engine, err));
@@ -107,9 +111,38 @@ static void announce(mu_run *r)
 	                 (unsigned long long)mural_engine_total_steps(r->engine),
 	                 plural(mural_engine_total_steps(r->engine)), MU_SIZE(planned.total));
 	announce_fit(r, train);
+	if (r->validation)
+		mu_progress_line(&r->progress, "%s: %llu validation image%s choose the best weights by %s",
+		                 mural_data_get_facts(r->validation)->name,
+		                 (unsigned long long)mural_data_get_facts(r->validation)->images,
+		                 plural(mural_data_get_facts(r->validation)->images),
+		                 mu_metric_text(r->config->validation.metric));
 	if (r->set[0])
 		mu_progress_line(&r->progress, "going on after step %llu, from %s",
 		                 (unsigned long long)mural_engine_steps_done(r->engine), r->set);
+}
+
+static void fill_best(const mu_run *r, mural_train_result *result)
+{
+	const mu_validation *validation = &r->totals.validation;
+	uint64_t step = validation->best.step;
+	const mural_evaluation *test = r->tested_best.all.images ? &r->tested_best.all : &r->tested.all;
+	result->validated = true;
+	result->stopped_early = mu_run_waited_enough(r) && result->steps < mural_engine_total_steps(r->engine);
+	result->validation_loss = validation->last.loss;
+	result->validation_accuracy = validation->last.top1;
+	if (step == 0)
+		return;
+	result->best = (mural_best_weights){
+	        .step = step,
+	        .epoch = (step - 1) / mural_engine_steps_per_epoch(r->engine) + 1,
+	        .validation_loss = validation->best.loss,
+	        .validation_accuracy = validation->best.top1,
+	        .test_loss = test->loss,
+	        .test_accuracy = test->top1,
+	        .test_top5 = test->top5,
+	};
+	mu_checkpoint_path(result->best.checkpoint, r->folder, step, NULL);
 }
 
 /* What the caller gets, on every rank; also of a run that was stopped. */
@@ -130,24 +163,52 @@ static void fill_result(const mu_run *r, mural_train_result *result)
 	        .images_per_second = (double)totals->images / totals->seconds,
 	};
 	snprintf(result->run_dir, sizeof result->run_dir, "%.1023s", r->folder);
+	if (r->validation)
+		fill_best(r, result);
+	if (r->tested.classes.classes)
+		result->n_worst = mu_class_report_worst(&r->tested.classes, r->test, result->worst);
+}
+
+/* "worst classes: Shirt 0.642, Coat 0.810, Pullover 0.815". */
+static void show_worst(mu_run *r, const mural_train_result *result)
+{
+	char text[400] = "";
+	for (size_t i = 0; i < result->n_worst; i++) {
+		const mural_class_score *score = &result->worst[i];
+		char number[24];
+		size_t used = strlen(text);
+		snprintf(number, sizeof number, "%zu", score->label);
+		snprintf(text + used, sizeof text - used, "%s %s %.3f", used ? "," : "",
+		         score->name[0] ? score->name : number, (double)score->right / (double)score->images);
+	}
+	if (result->n_worst > 1)
+		mu_progress_line(&r->progress, "worst classes in the test:%s", text);
 }
 
 static mural_status finish(mu_run *r, mural_train_result *result, mural_error *err)
 {
-	mu_progress_finish(&r->progress);
 	double peak = (double)mu_process_peak_memory();
 	MU_TRY(mu_comm_all_reduce(r->comm, &peak, 1, MU_F64, MU_MAX, err));
-	result->peak_memory_bytes = (uint64_t)peak;
 	char path[MU_CHECKPOINT_FILE];
 	snprintf(path, sizeof path, "%s/weights.safetensors", r->folder);
+	mural_status status = r->rank == 0 ? mu_run_files_check(&r->files, err) : MURAL_OK;
+	MU_TRY(mu_comm_agree(r->comm, status, err));
 	MU_TRY(mural_engine_save_weights(r->engine, path, err));
-	mural_status status = MURAL_OK;
+	MU_TRY(mu_run_test_best(r, err));
+	fill_result(r, result);
+	result->peak_memory_bytes = (uint64_t)peak;
+	show_worst(r, result);
+	mu_progress_finish(&r->progress);
 	if (r->rank == 0) {
 		mu_run_summary summary = {.result = result,
 		                          .config = r->config,
 		                          .report = r->report,
 		                          .engine = r->engine,
-		                          .totals = &r->totals};
+		                          .totals = &r->totals,
+		                          .test = r->test,
+		                          .classes = &r->tested.classes};
+		if (r->tested_best.all.images)
+			summary.classes_of_best = &r->tested_best.classes;
 		status = mu_run_files_finish(&r->files, &summary, r->options->result_path, err);
 	}
 	return mural_comm_agree(r->comm, status, err);
@@ -157,7 +218,10 @@ static void release(mu_run *r)
 {
 	mu_progress_finish(&r->progress);
 	mural_engine_free(r->engine);
+	mu_class_report_release(&r->tested.classes);
+	mu_class_report_release(&r->tested_best.classes);
 	mural_data_free(r->train);
+	mural_data_free(r->validation);
 	mural_data_free(r->test);
 	mu_run_files_close(&r->files);
 	free(r->totals.epochs);

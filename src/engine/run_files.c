@@ -2,6 +2,8 @@
 #include "engine/run_files.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -12,7 +14,9 @@
 #include "base/version.h"
 #include "engine/checkpoint.h"
 
-static const char *const names[] = {"config.json", "steps.csv", "metrics.csv", "result.json", "weights.safetensors"};
+static const char *const names[] = {"config.json",    "steps.csv",   "metrics.csv",
+                                    "validation.csv", "result.json", "weights.safetensors"};
+#define NAMES (sizeof names / sizeof *names)
 
 static void path_of(const mu_run_files *files, const char *name, char *path, size_t size)
 {
@@ -52,7 +56,7 @@ static mural_status remove_file(const char *path, mural_error *err)
 static mural_status clear_folder(const mu_run_files *files, bool overwrite, mural_error *err)
 {
 	char path[1100];
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+	for (size_t i = 0; i < NAMES; i++) {
 		path_of(files, names[i], path, sizeof path);
 		if (access(path, F_OK) != 0)
 			continue;
@@ -79,6 +83,8 @@ static mural_status go_back(const mu_run_files *files, uint64_t step, uint64_t e
 	}
 	path_of(files, "steps.csv", path, sizeof path);
 	MU_TRY(mu_csv_cut(path, MU_STEPS_STEP, step, err));
+	path_of(files, "validation.csv", path, sizeof path);
+	MU_TRY(mu_csv_cut(path, MU_VALIDATION_STEP, step, err));
 	path_of(files, "metrics.csv", path, sizeof path);
 	return mu_csv_cut(path, MU_METRICS_EPOCH, epochs, err);
 }
@@ -98,14 +104,72 @@ static mural_status make_folder(mu_run_files *files, const char *asked, mural_er
 {
 	name_folder(files, asked);
 	mural_status status = mu_make_folders(files->folder, err);
+	struct stat facts;
 	if (status != MURAL_OK)
 		mu_context(err, "the run folder is '%s'; choose another with --run-dir", files->folder);
+	if (status == MURAL_OK && stat(files->folder, &facts) == 0) {
+		files->device = facts.st_dev;
+		files->inode = facts.st_ino;
+	}
 	return status;
+}
+
+mural_status mu_run_files_check(const mu_run_files *files, mural_error *err)
+{
+	struct stat facts;
+	if (stat(files->folder, &facts) == 0 && facts.st_dev == files->device && facts.st_ino == files->inode)
+		return MURAL_OK;
+	return mu_fail(err, MURAL_FAILED, files->folder,
+	               "the run folder was removed or replaced while the run was writing into it");
+}
+
+static bool is_run_folder(const char *folder, const char *own)
+{
+	char path[PATH_MAX + 16];
+	snprintf(path, sizeof path, "%s/steps.csv", folder);
+	return access(path, F_OK) == 0 || mu_same_place(folder, own);
+}
+
+/* Where a file is or would be, without links: folder and name. */
+static bool resolve(const char *path, char folder[PATH_MAX], char name[NAME_MAX + 1])
+{
+	char given[PATH_MAX], whole[PATH_MAX];
+	snprintf(given, sizeof given, "%s", realpath(path, whole) ? whole : path);
+	char *slash = strrchr(given, '/');
+	snprintf(name, NAME_MAX + 1, "%.*s", NAME_MAX, slash ? slash + 1 : given);
+	if (slash)
+		slash[slash == given] = '\0';
+	return realpath(slash ? given : ".", folder) != NULL;
+}
+
+/* A run's files are not for results of something else. own: the folder of the run that asks, whose result.json it may be, or "". */
+static mural_status refuse_run_file(const char *result_path, const char *own, mural_error *err)
+{
+	char folder[PATH_MAX], name[NAME_MAX + 1];
+	bool taken = false;
+	if (!resolve(result_path, folder, name))
+		return MURAL_OK;
+	for (size_t i = 0; i < NAMES; i++)
+		taken |= strcmp(name, names[i]) == 0 && is_run_folder(folder, own);
+	if (strcmp(name, "result.json") == 0 && mu_same_place(folder, own))
+		taken = false;
+	char *below = strstr(folder, "/checkpoints");
+	if (below) {
+		*below = '\0';
+		taken |= is_run_folder(folder, own);
+	}
+	if (!taken)
+		return MURAL_OK;
+	return mu_fail(err, MURAL_USAGE, "argument --result",
+	               "'%s' is a file of a run's folder, which the result would replace; choose another name",
+	               result_path);
 }
 
 mural_status mu_run_files_create(mu_run_files *files, const mu_run_files_settings *settings, mural_error *err)
 {
 	MU_TRY(make_folder(files, settings->folder, err));
+	if (settings->result_path)
+		MU_TRY(refuse_run_file(settings->result_path, files->folder, err));
 	if (settings->goes_on)
 		MU_TRY(go_back(files, settings->step, settings->epochs, err));
 	else
@@ -115,6 +179,9 @@ mural_status mu_run_files_create(mu_run_files *files, const mu_run_files_setting
 	char path[1100];
 	path_of(files, "steps.csv", path, sizeof path);
 	MU_TRY(mu_steps_open(&files->steps, path, err));
+	path_of(files, "validation.csv", path, sizeof path);
+	if (settings->validates)
+		MU_TRY(mu_validation_open(&files->validation, path, err));
 	path_of(files, "metrics.csv", path, sizeof path);
 	return mu_metrics_open(&files->metrics, path, err);
 }
@@ -122,6 +189,8 @@ mural_status mu_run_files_create(mu_run_files *files, const mu_run_files_setting
 mural_status mu_run_files_sync(const mu_run_files *files, mural_error *err)
 {
 	MU_TRY(mu_csv_sync(&files->steps, err));
+	if (files->validation.opened)
+		MU_TRY(mu_csv_sync(&files->validation, err));
 	return mu_csv_sync(&files->metrics, err);
 }
 
@@ -147,12 +216,36 @@ static void write_epochs(mu_json *json, const mu_run_summary *summary)
 		mu_json_unsigned(json, "epoch", row->epoch);
 		mu_json_number(json, "train_loss", row->train_loss);
 		mu_json_number(json, "train_accuracy", row->train_accuracy);
+		mu_json_number(json, "validation_loss", row->validation_loss);
+		mu_json_number(json, "validation_accuracy", row->validation_accuracy);
 		mu_json_number(json, "test_loss", row->test_loss);
 		mu_json_number(json, "test_accuracy", row->test_accuracy);
 		mu_json_number(json, "seconds", row->seconds);
 		mu_json_object_end(json);
 	}
 	mu_json_array_end(json);
+}
+
+/* The last weights and the best ones by the validation images. */
+static void write_best(mu_json *json, const mu_run_summary *summary)
+{
+	const mural_train_result *result = summary->result;
+	mu_json_number(json, "validation_loss", result->validation_loss);
+	mu_json_number(json, "validation_accuracy", result->validation_accuracy);
+	mu_json_bool(json, "stopped_early", result->stopped_early);
+	mu_json_object_begin(json, "best");
+	mu_json_string(json, "metric", mu_metric_text(summary->config->validation.metric));
+	mu_json_unsigned(json, "step", result->best.step);
+	mu_json_unsigned(json, "epoch", result->best.epoch);
+	mu_json_string(json, "checkpoint", result->best.checkpoint);
+	mu_json_number(json, "validation_loss", result->best.validation_loss);
+	mu_json_number(json, "validation_accuracy", result->best.validation_accuracy);
+	mu_json_number(json, "test_accuracy", result->best.test_accuracy);
+	mu_json_number(json, "test_top5", result->best.test_top5);
+	mu_json_number(json, "test_loss", result->best.test_loss);
+	if (summary->classes_of_best)
+		mu_class_report_write(json, summary->classes_of_best, summary->test);
+	mu_json_object_end(json);
 }
 
 static void write_result(mu_json *json, const mu_run_summary *summary)
@@ -172,6 +265,8 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 	mu_json_number(json, "test_loss", result->test_loss);
 	mu_json_number(json, "train_loss", result->train_loss);
 	mu_json_number(json, "train_accuracy", result->train_accuracy);
+	if (result->validated)
+		write_best(json, summary);
 	mu_json_unsigned(json, "steps", result->steps);
 	mu_json_unsigned(json, "images", result->images);
 	mu_json_number(json, "images_per_second", result->images_per_second);
@@ -186,6 +281,7 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 		mu_json_number(json, mu_phase_text((mu_phase)phase), summary->totals->phase_seconds[phase]);
 	mu_json_object_end(json);
 	write_epochs(json, summary);
+	mu_class_report_write(json, summary->classes, summary->test);
 	mu_json_array_begin(json, "warnings");
 	for (size_t i = 0; summary->report && i < mural_config_warnings(summary->report); i++)
 		mu_json_string(json, NULL, mural_config_warning(summary->report, i));
@@ -214,12 +310,13 @@ mural_status mu_run_files_finish(mu_run_files *files, const mu_run_summary *summ
 	return MURAL_OK;
 }
 
-mural_status mu_result_check(const char *result_path, mural_error *err)
+mural_status mu_result_check(const char *result_path, const char *own_folder, mural_error *err)
 {
 	struct stat facts;
 	mu_file file = {0};
 	if (!result_path)
 		return MURAL_OK;
+	MU_TRY(refuse_run_file(result_path, own_folder, err));
 	/* A pipe or a device would take opening and closing for the result itself. */
 	if (stat(result_path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))
 		return MURAL_OK;
@@ -234,10 +331,11 @@ void mu_run_files_close(mu_run_files *files)
 {
 	mu_csv_close(&files->steps);
 	mu_csv_close(&files->metrics);
+	mu_csv_close(&files->validation);
 }
 
-mural_status mu_write_evaluation(const char *path, const mural_evaluation *evaluation, const mural_data_facts *data,
-                                 int ranks, mural_error *err)
+mural_status mu_write_evaluation(const char *path, const mural_evaluation *evaluation, const mu_class_report *classes,
+                                 const mural_data *data, const char *weights, int ranks, mural_error *err)
 {
 	mu_file file = {0};
 	MU_TRY(mu_file_begin(&file, path, err));
@@ -245,7 +343,8 @@ mural_status mu_write_evaluation(const char *path, const mural_evaluation *evalu
 	mu_json_init(&json, file.out, MU_JSON_PRETTY);
 	mu_json_object_begin(&json, NULL);
 	mu_json_string(&json, "mural_version", MU_VERSION);
-	mu_json_string(&json, "data", data->path);
+	mu_json_string(&json, "data", mural_data_get_facts(data)->path);
+	mu_json_string(&json, "weights", weights);
 	mu_json_integer(&json, "ranks", ranks);
 	mu_json_unsigned(&json, "images", evaluation->images);
 	mu_json_number(&json, "loss", evaluation->loss);
@@ -253,6 +352,7 @@ mural_status mu_write_evaluation(const char *path, const mural_evaluation *evalu
 	mu_json_number(&json, "top5", evaluation->top5);
 	mu_json_number(&json, "seconds", evaluation->seconds);
 	mu_json_number(&json, "images_per_second", (double)evaluation->images / evaluation->seconds);
+	mu_class_report_write(&json, classes, data);
 	mu_json_object_end(&json);
 	return mu_file_commit(&file, err);
 }

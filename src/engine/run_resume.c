@@ -2,10 +2,10 @@
  *
  * It goes on in the folder of the run whose checkpoint it is, unless --run-dir names another: that one then begins with the
  * step after the checkpoint's. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "comm/comm.h"
 #include "engine/run_internal.h"
 
@@ -70,15 +70,6 @@ mural_status mu_run_choose_start(mu_run *r, mural_error *err)
 	return mu_comm_broadcast(r->comm, r->set, sizeof r->set, 0, err);
 }
 
-static bool same_folder(const char *a, const char *b)
-{
-	char *full_a = realpath(a, NULL), *full_b = realpath(b, NULL);
-	bool same = full_a && full_b && strcmp(full_a, full_b) == 0;
-	free(full_a);
-	free(full_b);
-	return same;
-}
-
 /* A run that ended before its first checkpoint leaves a folder that the next attempt may take over. */
 static bool is_unfinished(const char *folder)
 {
@@ -93,7 +84,7 @@ static mural_status open_files(mu_run *r, mural_error *err)
 	const char *asked = r->config->run.run_dir;
 	if (r->set[0])
 		mu_checkpoint_run_of(source, r->set);
-	bool goes_on = source[0] && (!asked[0] || same_folder(asked, source));
+	bool goes_on = source[0] && (!asked[0] || mu_same_place(asked, source));
 	mu_run_files_settings settings = {
 	        .config = r->config,
 	        .report = r->report,
@@ -101,6 +92,8 @@ static mural_status open_files(mu_run *r, mural_error *err)
 	        .goes_on = goes_on,
 	        .step = mural_engine_steps_done(r->engine),
 	        .epochs = mural_engine_steps_done(r->engine) / mural_engine_steps_per_epoch(r->engine),
+	        .result_path = r->options->result_path,
+	        .validates = r->validation != NULL,
 	        .overwrite = r->options->overwrite,
 	};
 	if (r->options->resume_if_any && !r->set[0] && asked[0] && is_unfinished(asked))

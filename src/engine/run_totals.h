@@ -14,11 +14,24 @@ typedef struct mu_epoch_sums {
 	double loss, top1, seconds;
 } mu_epoch_sums;
 
-/* One line of the history in result.json; NaN where the test set was not evaluated. */
+/* One line of the history in result.json; NaN where the set was not evaluated. */
 typedef struct mu_epoch_row {
 	uint32_t epoch; /* from 1 */
-	double train_loss, train_accuracy, test_loss, test_accuracy, seconds;
+	double train_loss, train_accuracy, validation_loss, validation_accuracy, test_loss, test_accuracy, seconds;
 } mu_epoch_row;
+
+/* What an evaluation on the validation images found after a step. */
+typedef struct mu_validated {
+	uint64_t step; /* 0: none */
+	double loss, top1, top5;
+} mu_validated;
+
+/* All evaluations on the validation images so far. */
+typedef struct mu_validation {
+	mu_validated last, best;
+	mu_validated reference; /* the one that early stopping waits for a better one than */
+	uint64_t waited; /* evaluations since then */
+} mu_validation;
 
 typedef struct mu_run_totals { /* all zero: a run that begins */
 	mu_epoch_sums epoch; /* of the epoch under way */
@@ -26,6 +39,7 @@ typedef struct mu_run_totals { /* all zero: a run that begins */
 	double seconds, evaluation_seconds;
 	double train_loss, train_accuracy, test_loss, test_accuracy, test_top5; /* of the last time they were known */
 	double phase_seconds[MU_PHASE_COUNT];
+	mu_validation validation;
 	mu_epoch_row *epochs; /* owned by whoever owns the struct; malloc'ed */
 	size_t n_epochs;
 } mu_run_totals;

@@ -71,20 +71,38 @@ static mural_status record_metrics(mu_run *r, uint64_t epoch, double seconds, mu
 	return mu_comm_agree(r->comm, written, err);
 }
 
-static mural_status evaluate(mu_run *r, mu_epoch_row *row, mural_error *err)
+static bool is_last(const mu_run *r)
 {
-	mural_evaluation test;
-	MU_TRY(mural_engine_evaluate(r->engine, r->test, &test, err));
-	row->test_loss = r->totals.test_loss = test.loss;
-	row->test_accuracy = r->totals.test_accuracy = test.top1;
-	r->totals.test_top5 = test.top5;
-	r->totals.evaluation_seconds += test.seconds;
+	return mural_engine_steps_done(r->engine) >= mural_engine_total_steps(r->engine) || mu_run_waited_enough(r);
+}
+
+/* The weights as they are on the test set; at the end class by class. */
+static mural_status test(mu_run *r, mu_epoch_row *row, mural_error *err)
+{
+	mural_evaluation found;
+	if (is_last(r)) {
+		MU_TRY(mu_run_test(r, &r->tested, err));
+		found = r->tested.all;
+	} else {
+		MU_TRY(mural_engine_evaluate(r->engine, r->test, &found, err));
+		r->totals.evaluation_seconds += found.seconds;
+	}
+	row->test_loss = r->totals.test_loss = found.loss;
+	row->test_accuracy = r->totals.test_accuracy = found.top1;
+	r->totals.test_top5 = found.top5;
 	return MURAL_OK;
 }
 
-static bool is_last(const mu_run *r)
+/* At most 80 columns in usual cases: a terminal that wraps makes a mess of the bar below. */
+static void show_epoch(mu_run *r, const mu_epoch_row *row)
 {
-	return mural_engine_steps_done(r->engine) >= mural_engine_total_steps(r->engine);
+	char set[64] = "";
+	if (!isnan(row->validation_loss))
+		snprintf(set, sizeof set, " val loss %.4f acc %.4f,", row->validation_loss, row->validation_accuracy);
+	else if (!isnan(row->test_loss))
+		snprintf(set, sizeof set, " test loss %.4f acc %.4f,", row->test_loss, row->test_accuracy);
+	mu_progress_line(&r->progress, "epoch %u: train loss %.4f acc %.4f,%s %.1f s", row->epoch, row->train_loss,
+	                 row->train_accuracy, set, row->seconds);
 }
 
 /* epoch: from 1. */
@@ -93,12 +111,16 @@ static mural_status end_epoch(mu_run *r, uint32_t epoch, mural_error *err)
 	mu_run_totals *totals = &r->totals;
 	double images = (double)totals->epoch.images;
 	uint32_t every = r->config->run.eval_every;
+	const mu_validated *validated = &totals->validation.last;
+	bool now = validated->step > 0 && validated->step == mural_engine_steps_done(r->engine);
 	mu_epoch_row *row = &totals->epochs[totals->n_epochs++];
 	*row = (mu_epoch_row){
 	        .epoch = epoch,
 	        .train_loss = totals->epoch.loss / images,
 	        .train_accuracy = totals->epoch.top1 / images,
 	        .seconds = totals->epoch.seconds,
+	        .validation_loss = now ? validated->loss : NAN,
+	        .validation_accuracy = now ? validated->top1 : NAN,
 	        .test_loss = NAN,
 	        .test_accuracy = NAN,
 	};
@@ -106,30 +128,22 @@ static mural_status end_epoch(mu_run *r, uint32_t epoch, mural_error *err)
 	totals->train_accuracy = row->train_accuracy;
 	totals->epoch = (mu_epoch_sums){0};
 	MU_TRY(record_metrics(r, epoch, row->seconds, err));
-	if (is_last(r) || (every > 0 && epoch % every == 0)) {
-		MU_TRY(evaluate(r, row, err));
-		mu_progress_line(
-		        &r->progress,
-		        "epoch %u: train loss %.4f, train accuracy %.4f, test loss %.4f, test accuracy %.4f, %.1f s",
-		        row->epoch, row->train_loss, row->train_accuracy, row->test_loss, row->test_accuracy,
-		        row->seconds);
-	} else {
-		mu_progress_line(&r->progress, "epoch %u: train loss %.4f, train accuracy %.4f, %.1f s", row->epoch,
-		                 row->train_loss, row->train_accuracy, row->seconds);
-	}
+	if (!r->validation && (is_last(r) || (every > 0 && epoch % every == 0)))
+		MU_TRY(test(r, row, err));
+	show_epoch(r, row);
 	return MURAL_OK;
 }
 
-/* After the last step: the rest of an epoch that --max-steps cut short, and the test of a run that went on from a checkpoint with
- * nothing left to do. */
+/* After the last step: the rest of an epoch that --max-steps or early stopping cut short, and the test. It was made by
+ * end_epoch when there are no validation images, unless the run went on from a checkpoint with nothing left to do. */
 static mural_status end_run(mu_run *r, mural_error *err)
 {
 	mu_run_totals *totals = &r->totals;
 	uint64_t epochs = mural_engine_steps_done(r->engine) / mural_engine_steps_per_epoch(r->engine);
 	if (totals->epoch.images > 0)
-		return end_epoch(r, (uint32_t)epochs + 1, err);
-	if (totals->n_epochs > 0 && isnan(totals->epochs[totals->n_epochs - 1].test_loss))
-		return evaluate(r, &totals->epochs[totals->n_epochs - 1], err);
+		MU_TRY(end_epoch(r, (uint32_t)epochs + 1, err));
+	if (totals->n_epochs > 0 && r->tested.all.images == 0)
+		return test(r, &totals->epochs[totals->n_epochs - 1], err);
 	return MURAL_OK;
 }
 
@@ -143,7 +157,9 @@ static bool checkpoint_is_due(const mu_run *r, const mural_step_facts *step)
 
 static mural_status save_checkpoint(mu_run *r, mural_error *err)
 {
-	mural_status status = r->rank == 0 ? mu_run_files_sync(&r->files, err) : MURAL_OK;
+	mural_status status = r->rank == 0 ? mu_run_files_check(&r->files, err) : MURAL_OK;
+	if (status == MURAL_OK && r->rank == 0)
+		status = mu_run_files_sync(&r->files, err);
 	MU_TRY(mu_comm_agree(r->comm, status, err));
 	return mu_checkpoint_save(r->engine, r->folder, r->config->checkpoint.keep, &r->totals, err);
 }
@@ -166,14 +182,16 @@ static mural_status stopped(mu_run *r, mural_error *err)
 	return mu_comm_agree(r->comm, status, err);
 }
 
-/* What follows a step that ends an epoch or the run, or is to be kept. All ranks come here after the same steps. */
-static mural_status between_steps(mu_run *r, const mural_step_facts *step, bool due, mural_status recorded,
-                                  mural_error *err)
+/* What follows a step that ends an epoch or the run, or is to be looked at or kept. All ranks come here after the same steps. */
+static mural_status between_steps(mu_run *r, const mural_step_facts *step, mural_status recorded, mural_error *err)
 {
+	bool best = false;
 	MU_TRY(mu_comm_agree(r->comm, recorded, err));
+	if (mu_run_validation_is_due(r, step))
+		MU_TRY(mu_run_validate(r, step, &best, err));
 	if (step->epoch_ends)
 		MU_TRY(end_epoch(r, step->epoch + 1u, err));
-	if (due)
+	if (best || checkpoint_is_due(r, step))
 		MU_TRY(save_checkpoint(r, err));
 	return step->stop_asked && !is_last(r) ? stopped(r, err) : MURAL_OK;
 }
@@ -181,17 +199,17 @@ static mural_status between_steps(mu_run *r, const mural_step_facts *step, bool 
 mural_status mu_run_train(mu_run *r, mural_error *err)
 {
 	for (;;) {
-		mural_step_facts step;
+		mural_step_facts step = {.finished = mu_run_waited_enough(r)};
 		pass_on_wishes(r);
-		MU_TRY(mural_engine_step(r->engine, &step, err));
+		if (!step.finished)
+			MU_TRY(mural_engine_step(r->engine, &step, err));
 		if (step.finished)
 			return end_run(r, err);
 		add_up(r, &step);
 		show_step(r, &step);
 		mural_status recorded = record_step(r, &step, err);
-		bool due = checkpoint_is_due(r, &step);
-		if (due || step.epoch_ends || is_last(r))
-			MU_TRY(between_steps(r, &step, due, recorded, err));
+		if (step.epoch_ends || is_last(r) || checkpoint_is_due(r, &step) || mu_run_validation_is_due(r, &step))
+			MU_TRY(between_steps(r, &step, recorded, err));
 		else
 			mural_engine_leave(r->engine, recorded);
 	}

@@ -175,6 +175,10 @@ static void a_set_brings_everything_back(void **state)
 	                        .seconds = 3.25,
 	                        .test_top5 = 0.75,
 	                        .phase_seconds = {[MU_PHASE_DATA] = 0.7},
+	                        .validation = {.last = {6, 0.1 + 0.2, 0.5, 1},
+	                                       .best = {4, 0.3, 1.0 / 3, 1},
+	                                       .reference = {2, 1e300, 0, 0.25},
+	                                       .waited = 3},
 	                        .epochs = rows,
 	                        .n_epochs = 2};
 	assert_int_equal(mu_checkpoint_save(a.engine, folder, 2, &totals, NULL), MURAL_OK);
@@ -195,6 +199,7 @@ static void a_set_brings_everything_back(void **state)
 	assert_memory_equal(&back.epoch, &totals.epoch, sizeof back.epoch);
 	assert_true(back.images == UINT64_MAX && back.seconds == 3.25 && back.test_top5 == 0.75);
 	assert_memory_equal(back.phase_seconds, totals.phase_seconds, sizeof back.phase_seconds);
+	assert_memory_equal(&back.validation, &totals.validation, sizeof back.validation);
 	assert_int_equal(back.n_epochs, 2);
 	assert_memory_equal(back.epochs, rows, sizeof rows);
 	free(back.epochs);
@@ -331,6 +336,70 @@ static void the_newest_sets_stay(void **state)
 	assert_int_equal(choice.step, 4);
 }
 
+/* Saves after each step; best_at[i]: the best step so far after step i + 1, whose top1 is best / 100. */
+static void run_with_best(const uint64_t *best_at, size_t n, unsigned keep)
+{
+	training t;
+	create(&t, NULL, NULL);
+	begin(&t);
+	for (size_t i = 0; i < n; i++) {
+		mu_run_totals totals = {0};
+		step(&t);
+		totals.validation.last = (mu_validated){i + 1, 0.5, 0.1, 0.9};
+		totals.validation.best = (mu_validated){best_at[i], 0.25, (double)best_at[i] / 100, 1};
+		assert_int_equal(mu_checkpoint_save(t.engine, folder, keep, &totals, NULL), MURAL_OK);
+	}
+	destroy(&t);
+}
+
+static void expect_sets(const char *wanted)
+{
+	char found[16] = "";
+	for (uint64_t i = 1; i <= 9; i++)
+		if (exists(i))
+			snprintf(found + strlen(found), sizeof found - strlen(found), "%u", (unsigned)i);
+	assert_string_equal(found, wanted);
+}
+
+static void the_best_set_stays_as_long_as_it_is_known(void **state)
+{
+	(void)state;
+	static const uint64_t best_at[] = {1, 2, 2, 2, 2, 6, 6};
+	mural_checkpoint_choice choice;
+	mu_manifest manifest;
+	run_with_best(best_at, 5, 2);
+	expect_sets("245");
+	assert_int_equal(mural_checkpoint_find_best(&choice, folder, NULL), MURAL_OK);
+	assert_true(choice.found && choice.step == 2 && strstr(choice.set, "step-00000002"));
+	mu_checkpoint_clear(folder);
+	/* Sets 5 and 6 stay; the best one that 5 knows of stays with it, in case that 6 is damaged. */
+	run_with_best(best_at, 6, 2);
+	expect_sets("256");
+	assert_int_equal(mural_checkpoint_find_best(&choice, folder, NULL), MURAL_OK);
+	assert_int_equal(choice.step, 6);
+	char set[MURAL_CHECKPOINT_PATH];
+	assert_int_equal(mu_checkpoint_path(set, folder, 6, NULL), MURAL_OK);
+	assert_int_equal(mu_manifest_read(&manifest, set, NULL), MURAL_OK);
+	assert_true(manifest.note.best == 6 && manifest.note.metric == MURAL_METRIC_TOP1);
+	assert_true(manifest.note.here.step == 6 && manifest.note.here.loss == 0.5 && manifest.note.here.top1 == 0.1);
+	mu_manifest_release(&manifest);
+	unlink(path_of(6, MU_CHECKPOINT_MODEL));
+	assert_int_equal(mural_checkpoint_find_best(&choice, folder, NULL), MURAL_OK);
+	assert_int_equal(choice.step, 2);
+	mu_checkpoint_clear(folder);
+	run_with_best(best_at, 7, 1);
+	expect_sets("67");
+	/* A best set that is damaged is named. */
+	mural_error err = {0};
+	unlink(path_of(6, MU_CHECKPOINT_MODEL));
+	assert_int_equal(mural_checkpoint_find_best(&choice, folder, &err), MURAL_DATA);
+	assert_non_null(strstr(err.where, "step-00000006/model.safetensors"));
+	mu_checkpoint_clear(folder);
+	run_with_sets(1, 1); /* without validation images */
+	assert_int_equal(mural_checkpoint_find_best(&choice, folder, NULL), MURAL_OK);
+	assert_false(choice.found);
+}
+
 static void another_training_is_refused(void **state)
 {
 	(void)state;
@@ -340,6 +409,7 @@ static void another_training_is_refused(void **state)
 	        {"--synthetic-images", "30", "the number of training images is 22 there and 30 here"},
 	        {"--width", "96", "mural.width is "},
 	        {"--image-size", "4x8", "mural.image_size is 8x8 there and 4x8 here"},
+	        {"--val", "0.5", "mural.data.validation_fraction is 0 there and 0.5 here"},
 	        {"--optimizer", "Adam", "optimizer.type is adamw there and adam here"},
 	};
 	mural_checkpoint_choice choice;
@@ -465,6 +535,7 @@ int main(void)
 	        cmocka_unit_test_setup(latest_is_preferred_and_replaced, each),
 	        cmocka_unit_test_setup(nothing_and_nothing_whole, each),
 	        cmocka_unit_test_setup(the_newest_sets_stay, each),
+	        cmocka_unit_test_setup(the_best_set_stays_as_long_as_it_is_known, each),
 	        cmocka_unit_test_setup(another_training_is_refused, each),
 	        cmocka_unit_test_setup(moments_may_lie_in_shards, each),
 	        cmocka_unit_test(the_run_of_a_set),

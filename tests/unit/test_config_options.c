@@ -268,13 +268,40 @@ static void refused(void **state)
 }
 
 /* Every option of the table is in the help, and what help lists is understood. */
+/* `mural eval --help` lists what an evaluation takes, and nothing else. */
+static void help_of_an_evaluation(void **state)
+{
+	(void)state;
+	char *text = NULL;
+	size_t bytes, options = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	mural_config_help_options(out, true);
+	fclose(out);
+	for (const char *p = text; p && (p = strstr(p, "  --")); p += 4, options++) {
+		char option[80];
+		size_t skip = !strncmp(p + 4, "[no-]", 5) ? 5 : 0;
+		snprintf(option, sizeof option, "--%.*s=%%", (int)strcspn(p + 4 + skip, " \n"), p + 4 + skip);
+		const char *argv[] = {option};
+		mural_config config;
+		mural_error err = {0};
+		const mural_config_sources sources = {.argc = 1, .argv = argv, .ranks = 1, .evaluation = true};
+		(void)mural_config_resolve(&config, NULL, &sources, &err);
+		if (strstr(err.message, "does nothing") || strstr(err.message, "unknown option"))
+			fail_msg("%s is in the help: %s", option, err.message);
+	}
+	assert_in_range(options, 25, 40);
+	assert_null(strstr(text, "--lr "));
+	assert_non_null(strstr(text, "--val X|TEXT"));
+	free(text);
+}
+
 static void help_lists_every_option(void **state)
 {
 	(void)state;
 	char *text = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
-	mural_config_help_options(out);
+	mural_config_help_options(out, false);
 	fclose(out);
 	static const char *const wanted[] = {
 	        "--precision fp32|bf16|fp16",
@@ -311,11 +338,17 @@ static void help_lists_every_option(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(both_forms),      cmocka_unit_test(booleans),
-	        cmocka_unit_test(last_one_counts), cmocka_unit_test(precedence),
-	        cmocka_unit_test(defaults_agree),  cmocka_unit_test(schedules),
-	        cmocka_unit_test(kinds),           cmocka_unit_test(the_file),
-	        cmocka_unit_test(refused),         cmocka_unit_test(help_lists_every_option),
+	        cmocka_unit_test(both_forms),
+	        cmocka_unit_test(booleans),
+	        cmocka_unit_test(last_one_counts),
+	        cmocka_unit_test(precedence),
+	        cmocka_unit_test(defaults_agree),
+	        cmocka_unit_test(schedules),
+	        cmocka_unit_test(kinds),
+	        cmocka_unit_test(the_file),
+	        cmocka_unit_test(refused),
+	        cmocka_unit_test(help_lists_every_option),
+	        cmocka_unit_test(help_of_an_evaluation),
 	};
 	return cmocka_run_group_tests(tests, mu_test_config_enter, mu_test_config_leave);
 }

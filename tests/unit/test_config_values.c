@@ -115,11 +115,78 @@ static void evaluation(void **state)
 	mural_config_sources sources = {.ranks = 3, .evaluation = true};
 	assert_int_equal(mural_config_resolve(&config, NULL, &sources, &err), MURAL_OK);
 	assert_int_equal(config.batch.micro_batch, 64);
-	static const char *const argv[] = {"--micro-batch", "5", "--batch", "1000"};
+	static const char *const argv[] = {"--micro-batch", "5", "--no-strict-config", "--depth=3", "--lr", "1"};
 	sources.argv = argv;
 	sources.argc = 4;
 	assert_int_equal(mural_config_resolve(&config, NULL, &sources, &err), MURAL_OK);
 	assert_int_equal(config.batch.micro_batch, 5);
+	assert_int_equal(config.model.depth, 3);
+	sources.argc = 6;
+	assert_int_equal(mural_config_resolve(&config, NULL, &sources, &err), MURAL_USAGE);
+	assert_string_equal(err.message,
+	                    "--lr: does nothing in an evaluation; leave it out (`mural eval --help` lists what "
+	                    "counts)");
+	static const char *const training[] = {"--batch",   "--beta1", "--schedule",
+	                                       "--dropout", "--keep",  "--val-nothing"};
+	for (size_t i = 0; i < sizeof training / sizeof *training; i++) {
+		err = (mural_error){0};
+		sources.argv = &training[i];
+		sources.argc = 1;
+		assert_int_equal(mural_config_resolve(&config, NULL, &sources, &err), MURAL_USAGE);
+		bool known = strcmp(training[i], "--val-nothing") != 0;
+		assert_non_null(strstr(err.message, known ? "does nothing in an evaluation" : "unknown option"));
+	}
+}
+
+/* --val is a share or a set, and the last word. */
+static void validation(void **state)
+{
+	(void)state;
+	static const char share[] = MICRO "mural: {data: {validation_fraction: 0.1}}",
+	                  set[] = MICRO "mural: {data: {validation_path: \"some\"}}";
+	static const struct {
+		const char *text, *options;
+		double fraction;
+		const char *path;
+	} good[] = {
+	        {share, NULL, 0.1, ""},
+	        {set, NULL, 0, "some"},
+	        {share, "--val other", 0, "other"},
+	        {set, "--val 0.25", 0.25, ""},
+	        {set, "--val 0", 0, ""},
+	        {share, "--val 0.2 --val b/0.3", 0, "b/0.3"},
+	        {share, "--val x --val=0.5", 0.5, ""},
+	        {set, "--val ./0.1", 0, "./0.1"},
+	};
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		mu_test_config c = mu_test_config_text(good[i].text, good[i].options, 1);
+		if (c.status != MURAL_OK)
+			fail_msg("%zu: %s", i, c.said);
+		if (c.config.data.validation_fraction != good[i].fraction ||
+		    strcmp(c.config.data.validation_path, good[i].path) != 0)
+			fail_msg("%zu: %g and '%s'", i, c.config.data.validation_fraction,
+			         c.config.data.validation_path);
+		mu_test_config_free(&c);
+	}
+	static const line bad[] = {
+	        {MICRO "mural: {data: {validation_fraction: 1}}", "expected a number in [0, 1), got 1"},
+	        {MICRO "mural: {data: {validation_fraction: -0.1}}", "got -0.1"},
+	        {MICRO "mural: {data: {validation_fraction: 0.1, validation_path: \"x\"}}", "got both"},
+	        {MICRO "mural: {early_stop: 3}", "mural.early_stop: needs validation images"},
+	        {MICRO "mural: {eval_every_steps: 3}", "mural.eval_every_steps: needs validation images"},
+	        {MICRO "mural: {early_stop: 3, eval_every: 0, data: {validation_fraction: 0.1}}",
+	         "expected evaluations before the end"},
+	        {MICRO "mural: {best_metric: top5}", "mural.best_metric"},
+	        {MICRO "mural: {early_stop_delta: -1}", "mural.early_stop_delta"},
+	};
+	REFUSED(bad);
+	static const char *const options[] = {"--val 1", "--val -0.1", "--val 1.5", "--val=", "--val 1e99", "--val .5", "--val nan"};
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+		mu_test_config c = mu_test_config_text(share, options[i], 1);
+		if (i != 3 && c.status != MURAL_USAGE)
+			fail_msg("accepted: %s", options[i]);
+		mu_test_config_free(&c);
+	}
 }
 
 static void inputs_that_are_no_configuration(void **state)
@@ -511,6 +578,7 @@ int main(void)
 	        cmocka_unit_test(triangle_values_to_refuse),
 	        cmocka_unit_test(triangle),
 	        cmocka_unit_test(evaluation),
+	        cmocka_unit_test(validation),
 	        cmocka_unit_test(inputs_that_are_no_configuration),
 	        cmocka_unit_test(types_and_ranges),
 	        cmocka_unit_test(accepted_values),
