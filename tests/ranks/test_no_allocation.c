@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "mural/engine.h"
+#include "support/training.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WATCHES 0 /* the sanitizer has the allocator */
@@ -90,75 +90,26 @@ static void steps_and_evaluations_allocate_nothing(void **state)
 	(void)state;
 	if (!WATCHES)
 		skip();
-	const char *const argv[] = {
-	        "--model",
-	        "mu",
-	        "--image-size",
-	        "12x20",
-	        "--patch",
-	        "4",
-	        "--channels",
-	        "3",
-	        "--classes",
-	        "5",
-	        "--data",
-	        "synthetic",
-	        "--synthetic-images",
-	        "30",
-	        "--batch",
-	        "8",
-	        "--micro-batch",
-	        "4",
-	        "--dropout",
-	        "0.1",
-	        "--attention-dropout",
-	        "0.1",
-	        "--drop-path",
-	        "0.1",
-	        "--crop-padding",
-	        "1",
-	        "--flip",
-	        "0.5",
-	        "--epochs",
-	        "4",
-	        "--loader-threads",
-	        "2",
-	};
+	test_training t;
 	mural_error err = {0};
-	mural_config config;
-	mural_config_sources sources = {.argc = sizeof argv / sizeof *argv, .argv = argv, .ranks = 1};
-	assert_int_equal(mural_config_resolve(&config, NULL, &sources, &err), MURAL_OK);
-	mural_comm *comm;
-	mural_data *train, *test;
-	assert_int_equal(mural_comm_open(&comm, "self", &err), MURAL_OK);
-	assert_int_equal(mural_data_open(&train, &config.data, MURAL_SPLIT_TRAIN, 1, 3, 12, 20, 5, &err), MURAL_OK);
-	assert_int_equal(mural_data_open(&test, &config.data, MURAL_SPLIT_TEST, 1, 3, 12, 20, 5, &err), MURAL_OK);
-	mural_engine_settings settings = {
-	        .config = &config, .comm = comm, .training = true, .train = train, .test = test};
-	mural_engine *engine;
-	assert_int_equal(mural_engine_create(&engine, &settings, &err), MURAL_OK);
-	assert_int_equal(mural_engine_train_begin(engine, &err), MURAL_OK);
 	mural_step_facts step;
 	mural_evaluation evaluation;
 	uint64_t steps = 0;
+	test_training_configure(&t,
+	                        TEST_TRAINING_TINY " --attention-dropout 0.1 --flip 0.5 --epochs 4 --loader-threads 2");
+	test_training_open(&t);
+	assert_int_equal(mural_engine_train_begin(t.engine, &err), MURAL_OK);
 	atomic_store(&watching, true);
-	for (;;) {
-		assert_int_equal(mural_engine_step(engine, &step, &err), MURAL_OK);
-		if (step.finished)
-			break;
-		steps++;
+	for (; test_training_step(&t, &step); steps++) {
 		if (!step.epoch_ends)
 			continue;
-		assert_int_equal(mural_engine_evaluate(engine, test, &evaluation, &err), MURAL_OK);
-		assert_int_equal(evaluation.images, mural_data_get_facts(test)->images);
+		assert_int_equal(mural_engine_evaluate(t.engine, t.test, &evaluation, &err), MURAL_OK);
+		assert_int_equal(evaluation.images, mural_data_get_facts(t.test)->images);
 	}
 	atomic_store(&watching, false);
 	assert_int_equal(steps, 16);
 	assert_int_equal(atomic_load(&allocations), 0);
-	mural_engine_free(engine);
-	mural_data_free(train);
-	mural_data_free(test);
-	mural_comm_close(comm);
+	test_training_close(&t);
 }
 
 int main(void)
