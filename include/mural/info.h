@@ -36,6 +36,7 @@ typedef struct mural_info {
 	char compiler[128]; /* "gcc 12.2.0" */
 	char matrix_products[64]; /* "oneDNN 2.6.3" or "plain loops" */
 	bool openmp;
+	char image_files[128]; /* which image files can be read: "PNG (libspng), JPEG (libjpeg-turbo)", "none" */
 	/* host */
 	char host[256];
 	char processor[128];

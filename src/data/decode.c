@@ -1,4 +1,4 @@
-/* Tells PNG from JPEG. SPDX-License-Identifier: MIT */
+/* Tells PNG from JPEG, and which of them there is a decoder for. SPDX-License-Identifier: MIT */
 #include "data/decode.h"
 
 #include <stdlib.h>
@@ -58,4 +58,17 @@ void mu_picture_release(mu_picture *picture)
 {
 	free(picture->rgb);
 	*picture = (mu_picture){0};
+}
+
+const char *mu_decode_text(void)
+{
+#if defined(MU_WITH_SPNG) && defined(MU_WITH_TURBOJPEG)
+	return "PNG (libspng), JPEG (libjpeg-turbo)";
+#elif defined(MU_WITH_SPNG)
+	return "PNG (libspng); no JPEG";
+#elif defined(MU_WITH_TURBOJPEG)
+	return "JPEG (libjpeg-turbo); no PNG";
+#else
+	return "none";
+#endif
 }

@@ -25,6 +25,9 @@ typedef struct mu_picture {
 mural_status mu_decode_file(mu_picture *picture, const char *path, mural_error *err);
 void mu_picture_release(mu_picture *picture);
 
+/* What can be decoded: "PNG (libspng), JPEG (libjpeg-turbo)", or "none". */
+const char *mu_decode_text(void);
+
 /* For decode_*.c: checks a size and allocates the pixels. */
 mural_status mu_picture_reserve(mu_picture *picture, const char *path, uint64_t height, uint64_t width,
                                 mural_error *err);

@@ -9,7 +9,8 @@ typedef struct evaluation {
 	mural_engine *engine;
 	const mural_data *data;
 	int32_t *marks; /* [images of the set], or NULL: 1 + best class of this rank's images, 0 for the others */
-	int32_t *best_B, *seen_B; /* best classes of one micro-batch, on the device and on the host; NULL without marks */
+	int32_t *best_B,
+	        *seen_B; /* best classes of one micro-batch, on the device and on the host; NULL without marks */
 } evaluation;
 
 static mural_status evaluate_batch(evaluation *e, const mu_batch *at, mural_error *err)

@@ -12,6 +12,7 @@
 #include "base/proc.h"
 #include "base/version.h"
 #include "comm/module.h"
+#include "data/decode.h"
 #include "kernels/cpu/dnnl.h"
 #include "mural/comm.h"
 #include "mural/data.h"
@@ -38,6 +39,7 @@ static void collect_build(mural_info *info)
 	snprintf(info->version, sizeof info->version, "%s", MU_VERSION);
 	snprintf(info->compiler, sizeof info->compiler, "%s", COMPILER);
 	snprintf(info->matrix_products, sizeof info->matrix_products, "%s", mu_dnnl_text());
+	snprintf(info->image_files, sizeof info->image_files, "%s", mu_decode_text());
 #ifdef _OPENMP
 	info->openmp = true;
 #endif
@@ -164,6 +166,7 @@ static void write_info(mu_json *json, const mural_info *info)
 	mu_json_string(json, "compiler", info->compiler);
 	mu_json_string(json, "matrix_products", info->matrix_products);
 	mu_json_bool(json, "openmp", info->openmp);
+	mu_json_string(json, "image_files", info->image_files);
 	mu_json_string(json, "host", info->host);
 	mu_json_string(json, "processor", info->processor);
 	mu_json_integer(json, "cores", info->cores);

@@ -29,6 +29,7 @@ run 0
 has out '^mural [0-9]+\.[0-9]+\.[0-9]+$'
 has out '^  compiler +(gcc|clang) [0-9]+'
 has out '^  matrix products +(oneDNN [0-9]|plain loops)'
+has out '^  image files +(PNG|JPEG|none)'
 has out '^  cores +[1-9][0-9]* usable$'
 has out '^  memory +[0-9.]+ GiB, [0-9.]+ GiB of it free$'
 has out '^  MPI +.'

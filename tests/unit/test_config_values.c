@@ -180,7 +180,8 @@ static void validation(void **state)
 	        {MICRO "mural: {early_stop_delta: -1}", "mural.early_stop_delta"},
 	};
 	REFUSED(bad);
-	static const char *const options[] = {"--val 1", "--val -0.1", "--val 1.5", "--val=", "--val 1e99", "--val .5", "--val nan"};
+	static const char *const options[] = {
+	        "--val 1", "--val -0.1", "--val 1.5", "--val=", "--val 1e99", "--val .5", "--val nan"};
 	for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
 		mu_test_config c = mu_test_config_text(share, options[i], 1);
 		if (i != 3 && c.status != MURAL_USAGE)
