@@ -16,6 +16,7 @@ int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_data(int argc, char **argv);
 int command_info(int argc, char **argv);
+int command_study(int argc, char **argv);
 
 /* Options that train and eval share and that are no configuration. Strings are borrowed from argv. */
 typedef struct run_arguments {

@@ -245,6 +245,11 @@ uint64_t mural_engine_steps_per_epoch(const mural_engine *engine)
 	return engine->steps_per_epoch;
 }
 
+uint64_t mural_engine_images_per_epoch(const mural_engine *engine)
+{
+	return engine->train ? mural_data_get_facts(engine->train)->images : 0;
+}
+
 uint64_t mural_engine_steps_done(const mural_engine *engine)
 {
 	return engine->steps_done;

@@ -269,6 +269,7 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 		write_best(json, summary);
 	mu_json_unsigned(json, "steps", result->steps);
 	mu_json_unsigned(json, "images", result->images);
+	mu_json_unsigned(json, "images_per_epoch", mural_engine_images_per_epoch(summary->engine));
 	mu_json_number(json, "images_per_second", result->images_per_second);
 	mu_json_number(json, "seconds", result->seconds);
 	mu_json_number(json, "evaluation_seconds", result->evaluation_seconds);

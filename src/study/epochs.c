@@ -11,7 +11,7 @@
 #define MOST_GPUS 1000000
 #define MOST_BATCH 1000000000
 
-enum { CLUSTER, GPU, PLACEMENT, DATASET, GPUS, PRECISION, BATCH, FRACTION, MEDIAN, MEAN, COLUMNS };
+enum { CLUSTER, GPU, PLACEMENT, DATASET, GPUS, PRECISION, BATCH, FRACTION, MEDIAN, MEAN, IMAGES, COLUMNS };
 static const char *const column_names[COLUMNS] = {"cluster",
                                                   "gpu",
                                                   "placement",
@@ -21,7 +21,8 @@ static const char *const column_names[COLUMNS] = {"cluster",
                                                   "batch_per_gpu",
                                                   "dataset_fraction",
                                                   "epoch_seconds_median",
-                                                  "epoch_seconds_mean"};
+                                                  "epoch_seconds_mean",
+                                                  "images_per_epoch"};
 
 static const char *const precision_names[MU_PRECISIONS] = {"fp32", "tf32", "fp16", "bf16"};
 
@@ -85,6 +86,29 @@ static bool seconds_of(mu_epoch_row *row, const char *name, const char *cell, do
 	return false;
 }
 
+/* Images of one epoch: as the row says, or the data set's times the fraction. */
+static bool count_images(mu_epoch_row *row, const char *cell, double fraction, uint64_t others)
+{
+	uint32_t told;
+	if (*cell) {
+		if (!whole_of(row, column_names[IMAGES], cell, UINT32_MAX, &told))
+			return false;
+		row->images = told;
+		return true;
+	}
+	uint64_t images = images_of(row->dataset, others);
+	row->images = (uint64_t)llround((double)images * fraction);
+	if (row->images > 0)
+		return true;
+	if (images == 0)
+		snprintf(row->why, sizeof row->why,
+		         "the number of images of data set \"%.40s\" is not known: give it with --images",
+		         row->dataset);
+	else
+		snprintf(row->why, sizeof row->why, "dataset_fraction %g leaves no image", fraction);
+	return false;
+}
+
 static void fill_row(mu_epoch_row *row, char **cells, const int column[COLUMNS], uint64_t others)
 {
 	double fraction, mean = NAN;
@@ -107,25 +131,17 @@ static void fill_row(mu_epoch_row *row, char **cells, const int column[COLUMNS],
 		return;
 	if (column[MEAN] >= 0 && !seconds_of(row, column_names[MEAN], cells[column[MEAN]], &mean))
 		return;
-	uint64_t images = images_of(row->dataset, others);
-	if (images == 0) {
-		snprintf(row->why, sizeof row->why,
-		         "the number of images of data set \"%.40s\" is not known: give it with --images",
-		         row->dataset);
+	if (!count_images(row, column[IMAGES] >= 0 ? cells[column[IMAGES]] : "", fraction, others))
 		return;
-	}
-	row->images = (uint64_t)llround((double)images * fraction);
 	row->steps = ceil(ceil((double)row->images / row->gpus) / row->batch);
 	row->spread = isnan(mean) || isnan(row->seconds) ? 0 : fabs(mean / row->seconds - 1);
-	if (row->steps < 1)
-		snprintf(row->why, sizeof row->why, "dataset_fraction %g leaves no image", fraction);
 }
 
 static mural_status find_columns(const mu_csv_table *table, bool measured, int column[COLUMNS], mural_error *err)
 {
 	for (int c = 0; c < COLUMNS; c++) {
 		column[c] = mu_csv_table_column(table, column_names[c]);
-		if (column[c] >= 0 || c == MEAN || (c == MEDIAN && !measured))
+		if (column[c] >= 0 || c >= MEAN || (c == MEDIAN && !measured))
 			continue;
 		const char *near =
 		        mu_nearest(column_names[c], (const char *const *)table->header.cells, table->n_columns);

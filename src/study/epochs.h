@@ -2,7 +2,8 @@
  *
  *     cluster,gpu,placement,dataset,gpus,precision,batch_per_gpu,dataset_fraction,epoch_seconds_median
  *
- * and, if there, epoch_seconds_mean; other columns are carried along unread. A step is what all GPUs do with one batch
+ * and, if there, epoch_seconds_mean and images_per_epoch (otherwise the data set's size times the fraction); other columns are
+ * carried along unread. A step is what all GPUs do with one batch
  * each, so an epoch of N images on n GPUs has ceil(ceil(N / n) / batch) steps: ranks take equal shares, the last one is short.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_STUDY_EPOCHS_H

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "mural/fit.h"
 #include "study/fit.h"
+#include "study/median.h"
 
 struct mural_fit {
 	char path[1024];
@@ -55,28 +56,13 @@ void mural_fit_describe(const mural_fit *fit, FILE *out)
 	mu_fit_describe(fit->fit, out);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-/* Value at a fraction of the way through sorted values, between neighbours in proportion. */
-static double quantile(const double *sorted, size_t n, double fraction)
-{
-	double at = fraction * (double)(n - 1);
-	size_t low = (size_t)at, high = low + 1 < n ? low + 1 : low;
-	return sorted[low] + (at - (double)low) * (sorted[high] - sorted[low]);
-}
-
 static void sum_up(double *errors, mural_fit_summary *summary)
 {
 	if (summary->compared == 0)
 		return;
-	qsort(errors, summary->compared, sizeof *errors, by_value);
-	summary->median_error = quantile(errors, summary->compared, 0.5);
-	summary->p90_error = quantile(errors, summary->compared, 0.9);
-	summary->max_error = errors[summary->compared - 1];
+	summary->median_error = mu_median(errors, summary->compared);
+	summary->p90_error = mu_quantile(errors, summary->compared, 0.9);
+	summary->max_error = mu_quantile(errors, summary->compared, 1);
 }
 
 static void write_row(const mu_csv_row *csv, const mu_epoch_row *row, double predicted, FILE *out)

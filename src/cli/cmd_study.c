@@ -1,0 +1,309 @@
+/* mural study: the same training at several ranks, batches or precisions, measured and compared. SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "mural/study.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void note_interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static bool stop_asked(void)
+{
+	return interrupted != 0;
+}
+
+static void help(void)
+{
+	static const struct {
+		const char *name, *text;
+	} kinds[] = {
+#define MURAL_X(name, text, help) {text, help},
+	        MURAL_STUDY_LIST(MURAL_X)
+#undef MURAL_X
+	};
+	printf("usage: mural study KIND --folder FOLDER [OPTIONS] [CONFIGURATION]\n"
+	       "Trains the same model at several points, measures and compares them.\n\n"
+	       "  mural study strong --ranks 1,2,4 --folder runs/strong --model vit_ti_16 --data synthetic\n"
+	       "  mural study batch --batches 16,32,64 --epochs 5 --folder runs/batch --data cifar10\n\n"
+	       "kinds:\n");
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+		printf("  %-14s %s\n", kinds[k].name, kinds[k].text);
+	printf("\noptions:\n"
+	       "  --folder FOLDER            where everything goes; the same command goes on where it stopped\n"
+	       "  --ranks N,N,...            numbers of ranks (default 1, 2, 4, ... up to the cores)\n"
+	       "  --batches N,N,...          images per rank and step (default 16; batch: 16,32,64,128,256)\n"
+	       "  --accumulations N,N,...    micro-batches per step (default 1; accumulation: 1,2,4)\n"
+	       "  --precisions P,P,...       types (default fp32; precision: fp32,bf16)\n"
+	       "  --optimizers O,O,...       optimizers (default the configuration's; optimizer: AdamW,SGD,Lion,Lamb)\n"
+	       "  --fraction X               of the data set (default 1); weak: for each rank (default 0.1)\n"
+	       "  --rounds N                 runs of each point (default 3)\n"
+	       "  --steps N                  measured steps of each run (default 10)\n"
+	       "  --warm-up N                steps before them that do not count (default 2)\n"
+	       "  --epochs N                 train whole epochs instead of --steps, and measure accuracy\n"
+	       "  --result FILE              a copy of study.json\n"
+	       "  --help                     this text\n\n"
+	       "Everything else is configuration of the trainings: see `mural train --help`.\n");
+}
+
+/* ---- arguments. ---- */
+
+typedef struct study_arguments {
+	mural_study_settings settings;
+	const char *kind, *result;
+	char *lists[2]; /* copies that precisions and optimizers point into */
+	bool epochs, steps;
+	const char **argv; /* configuration */
+	int argc;
+} study_arguments;
+
+static mural_status wrong(mural_error *err, const char *option, const char *expected, const char *found)
+{
+	err->status = MURAL_USAGE;
+	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s; `mural study --help` explains",
+	         option, expected, found && *found ? found : "nothing");
+	return MURAL_USAGE;
+}
+
+static bool whole(const char *text, char **end, uint32_t least, uint32_t *value)
+{
+	errno = 0;
+	unsigned long long number = *text >= '0' && *text <= '9' ? strtoull(text, end, 10) : 0;
+	if (*text < '0' || *text > '9' || errno || number < least || number > 1000000000)
+		return false;
+	*value = (uint32_t)number;
+	return true;
+}
+
+static mural_status numbers(const char *option, const char *text, uint32_t *list, size_t *n, mural_error *err)
+{
+	char *end = NULL;
+	const char *at = text ? text : "";
+	for (*n = 0; *n < MURAL_STUDY_MOST; at = end + 1) {
+		if (!whole(at, &end, 1, &list[*n]))
+			break;
+		++*n;
+		if (*end == '\0')
+			return MURAL_OK;
+		if (*end != ',')
+			break;
+	}
+	return wrong(err, option, "up to 32 whole numbers above 0 with commas between", text);
+}
+
+static mural_status number(const char *option, const char *text, uint32_t least, uint32_t *value, mural_error *err)
+{
+	char *end = NULL;
+	if (text && whole(text, &end, least, value) && *end == '\0')
+		return MURAL_OK;
+	return wrong(err, option, least ? "a whole number above 0" : "a whole number", text);
+}
+
+static mural_status words(const char *option, const char *text, char **copy, const char **list, size_t *n,
+                          mural_error *err)
+{
+	char *rest = NULL;
+	free(*copy);
+	*copy = text ? strdup(text) : NULL;
+	*n = 0;
+	for (char *word = *copy ? strtok_r(*copy, ",", &rest) : NULL; word; word = strtok_r(NULL, ",", &rest))
+		if (*n < MURAL_STUDY_MOST)
+			list[(*n)++] = word;
+	return *n > 0 ? MURAL_OK : wrong(err, option, "names with commas between", text);
+}
+
+static mural_status fraction_of(const char *text, double *fraction, mural_error *err)
+{
+	char *end = NULL;
+	*fraction = text ? strtod(text, &end) : 0;
+	if (end && *end == '\0' && *fraction > 0 && *fraction <= 1)
+		return MURAL_OK;
+	return wrong(err, "--fraction", "a number above 0 and at most 1", text);
+}
+
+enum {
+	FOLDER,
+	RANKS,
+	BATCHES,
+	ACCUMULATIONS,
+	PRECISIONS,
+	OPTIMIZERS,
+	FRACTION,
+	ROUNDS,
+	STEPS,
+	WARM_UP,
+	RESULT,
+	OPTIONS
+};
+static const char *const option_names[OPTIONS] = {"--folder",     "--ranks",      "--batches",  "--accumulations",
+                                                  "--precisions", "--optimizers", "--fraction", "--rounds",
+                                                  "--steps",      "--warm-up",    "--result"};
+
+static mural_status text_of(const char *option, const char *text, const char **value, mural_error *err)
+{
+	*value = text;
+	return text && *text ? MURAL_OK : wrong(err, option, "a path", text);
+}
+
+static mural_status take(study_arguments *a, int option, const char *text, mural_error *err)
+{
+	mural_study_settings *s = &a->settings;
+	const char *name = option_names[option];
+	switch (option) {
+	case FOLDER: return text_of(name, text, &s->folder, err);
+	case RESULT: return text_of(name, text, &a->result, err);
+	case RANKS: return numbers(name, text, s->ranks, &s->n_ranks, err);
+	case BATCHES: return numbers(name, text, s->batches, &s->n_batches, err);
+	case ACCUMULATIONS: return numbers(name, text, s->accumulations, &s->n_accumulations, err);
+	case PRECISIONS: return words(name, text, &a->lists[0], s->precisions, &s->n_precisions, err);
+	case OPTIMIZERS: return words(name, text, &a->lists[1], s->optimizers, &s->n_optimizers, err);
+	case FRACTION: return fraction_of(text, &s->fraction, err);
+	case ROUNDS: return number(name, text, 1, &s->rounds, err);
+	case WARM_UP: return number(name, text, 0, &s->warm_up, err);
+	default: a->steps = true; return number(name, text, 1, &s->steps, err);
+	}
+}
+
+/* Options that a study sets for each run itself. */
+static mural_status refuse(const char *argument, mural_error *err)
+{
+	static const char *const own[] = {"--run-dir",   "--batch",     "--micro-batch", "--accumulation",
+	                                  "--precision", "--overwrite", "--resume",      "--max-steps"};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+		size_t length = strlen(own[i]);
+		if (strncmp(argument, own[i], length) == 0 && (argument[length] == '\0' || argument[length] == '=')) {
+			err->status = MURAL_USAGE;
+			snprintf(err->message, sizeof err->message,
+			         "argument %s: a study sets it for each of its runs; `mural study --help` lists what "
+			         "can be "
+			         "chosen",
+			         own[i]);
+			return MURAL_USAGE;
+		}
+	}
+	return MURAL_OK;
+}
+
+static int find_option(const char *argument, size_t *length)
+{
+	*length = strcspn(argument, "=");
+	for (int o = 0; o < OPTIONS; o++)
+		if (strlen(option_names[o]) == *length && strncmp(argument, option_names[o], *length) == 0)
+			return o;
+	return -1;
+}
+
+static mural_status parse(study_arguments *a, int argc, char **argv, mural_error *err)
+{
+	for (int i = 2; i < argc; i++) {
+		size_t length;
+		int option = find_option(argv[i], &length);
+		mural_status status = MURAL_OK;
+		if (option >= 0) {
+			const char *text = argv[i][length] == '=' ? argv[i] + length + 1
+			                   : i + 1 < argc         ? argv[++i]
+			                                          : NULL;
+			status = take(a, option, text, err);
+		} else {
+			status = refuse(argv[i], err);
+			a->epochs |= strncmp(argv[i], "--epochs", 8) == 0;
+			a->argv[a->argc++] = argv[i];
+		}
+		if (status != MURAL_OK)
+			return status;
+	}
+	if (!a->settings.folder)
+		return wrong(err, "--folder", "where the study goes", NULL);
+	if (a->epochs && a->steps)
+		return wrong(err, "--steps", "it without --epochs", "both");
+	if (a->epochs)
+		a->settings.steps = a->settings.warm_up = 0;
+	return MURAL_OK;
+}
+
+/* ---- the command. ---- */
+
+static mural_status copy_result(const char *folder, const char *to, mural_error *err)
+{
+	char from[4096], buffer[65536];
+	snprintf(from, sizeof from, "%s/study.json", folder);
+	FILE *in = fopen(from, "r"), *out = in ? fopen(to, "w") : NULL;
+	bool good = out != NULL;
+	for (size_t n; good && (n = fread(buffer, 1, sizeof buffer, in)) > 0;)
+		good = fwrite(buffer, 1, n, out) == n;
+	if (in)
+		fclose(in);
+	if (out && fclose(out) != 0)
+		good = false;
+	if (good)
+		return MURAL_OK;
+	err->status = MURAL_FAILED;
+	snprintf(err->message, sizeof err->message, "cannot copy %.400s to %.400s: %s", from, to, strerror(errno));
+	return MURAL_FAILED;
+}
+
+static mural_status run(study_arguments *a, mural_error *err)
+{
+	char program[4096];
+	ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+	if (n < 0) {
+		err->status = MURAL_FAILED;
+		snprintf(err->message, sizeof err->message, "cannot tell where this program lies: %s", strerror(errno));
+		return MURAL_FAILED;
+	}
+	program[n] = '\0';
+	mural_study_summary summary;
+	a->settings.program = program;
+	a->settings.argc = a->argc;
+	a->settings.argv = a->argv;
+	a->settings.progress = stdout;
+	a->settings.stop_asked = stop_asked;
+	struct sigaction action = {.sa_handler = note_interrupt};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	mural_status status = mural_study_run(&a->settings, &summary, err);
+	if (status == MURAL_OK || status == MURAL_FAILED || status == MURAL_STOPPED)
+		printf("%zu runs of %zu points in %.1f s, %.1f s of it outside the trainings; %zu measured before, %zu "
+		       "failed; %s/study.json has the comparison\n",
+		       summary.runs, summary.points, summary.seconds, summary.own_seconds, summary.reused,
+		       summary.failed, a->settings.folder);
+	if (status == MURAL_OK && a->result)
+		status = copy_result(a->settings.folder, a->result, err);
+	return status;
+}
+
+int command_study(int argc, char **argv)
+{
+	mural_error err = {0};
+	study_arguments a = {0};
+	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		help();
+		return argc < 2 ? mural_exit_code(MURAL_USAGE) : 0;
+	}
+	for (int i = 2; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0) {
+			help();
+			return 0;
+		}
+	mural_study_defaults(&a.settings);
+	a.argv = calloc((size_t)argc + 1, sizeof *a.argv);
+	mural_status status = a.argv ? mural_study_find(&a.settings.kind, argv[1], &err) : MURAL_OUT_OF_MEMORY;
+	if (status == MURAL_OK)
+		status = parse(&a, argc, argv, &err);
+	if (status == MURAL_OK)
+		status = run(&a, &err);
+	free(a.argv);
+	free(a.lists[0]);
+	free(a.lists[1]);
+	if (status != MURAL_OK)
+		mural_error_print(&err, stderr);
+	return mural_exit_code(status);
+}
