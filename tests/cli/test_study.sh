@@ -6,7 +6,7 @@ mural=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-model=(--model mu --image-size 8 --channels 1 --classes 4 --data synthetic --synthetic-images 64 --threads 1)
+model=(--model mu --image-size 8 --patch 4 --channels 1 --classes 4 --data synthetic --synthetic-images 64 --threads 1)
 
 fail() {
 	echo "$1" >&2
