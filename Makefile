@@ -3,12 +3,13 @@ BOOTSTRAP ?= scripts/bootstrap -y
 PREFIX ?= /usr/local
 BUILD = build/release
 
-.PHONY: help demo program build check fault-campaign bench format lint install clean
+.PHONY: help demo program build check fault-campaign fuzz bench format lint install clean
 
 help:
 	@echo 'make demo     install what is missing, build, train a Vision Transformer on Fashion-MNIST with two workers'
 	@echo 'make check    install what is missing, build, run every test'
 	@echo 'make fault-campaign   a hundred kills at random moments, and the same bits in the end (SEED=1 KILLS=100)'
+	@echo 'make fuzz     feed damaged files to every parser, each for FUZZ_SECONDS=60 (clang)'
 	@echo 'make bench    measure speed, side by side with PyTorch where that is installed'
 	@echo 'make build    only build, into $(BUILD); make program leaves tests and benchmarks out'
 	@echo 'make lint     layout, warnings of gcc and clang, static analysis'
@@ -43,6 +44,13 @@ fault-campaign: build
 	@for ranks in 1 2; do \
 		scripts/fault-campaign --program $(BUILD)/bin/mural --seed $(SEED) --kills $(KILLS) --ranks $$ranks || exit 1; \
 	done
+
+FUZZ_SECONDS ?= 60
+fuzz:
+	@$(BOOTSTRAP) build checks
+	@cmake --preset fuzz >/dev/null
+	@cmake --build --preset fuzz
+	@scripts/fuzz --seconds $(FUZZ_SECONDS)
 
 bench:
 	@$(BOOTSTRAP) build demo

@@ -71,7 +71,7 @@ mural_status mu_hjson_read(mu_hjson **tree, const mu_hjson_source *source, mural
 void mu_hjson_free(mu_hjson *tree);
 const mu_hjson_value *mu_hjson_root(const mu_hjson *tree);
 
-/* The first member with this key, or NULL, also when `object` is no object. */
+/* The first member with this key, or NULL; also when `object` is no object, or NULL: a member of what is not there. */
 const mu_hjson_value *mu_hjson_member(const mu_hjson_value *object, const char *key);
 
 /* 1-based line and column (in characters) of a place in the tree's text: a value's raw or key_raw. */

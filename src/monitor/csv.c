@@ -119,8 +119,9 @@ static bool row_stays(const char *line, ssize_t n, int column, uint64_t last)
 		return false;
 	for (; column > 0; column--) {
 		line = strchr(line, ',');
-		if (!line++)
+		if (!line)
 			return false;
+		line++;
 	}
 	if (*line < '0' || *line > '9')
 		return false;

@@ -1,9 +1,5 @@
 /* Any bytes as a configuration file: refused with words, or resolved; what is shown then resolves to the same batch.
  *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc tests/fuzz/fuzz_config.c \
- *             src/engine/config*.c src/model/presets.c src/model/layout.c src/model/names.c src/base/{hjson*,fail,files,json}.c \
- *             src/base/{nearest,number}.c -lm -o fuzz_config && ./fuzz_config -max_total_time=60 tests/cases/ds-config
- *
  * SPDX-License-Identifier: MIT */
 #include <stdint.h>
 #include <stdio.h>

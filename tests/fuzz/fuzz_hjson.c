@@ -1,8 +1,5 @@
 /* Any bytes as HJSON and as plain JSON: read or refused, and what was read can be walked, printed and found again.
  *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc tests/fuzz/fuzz_hjson.c \
- *             src/base/hjson*.c src/base/fail.c -lm -o fuzz_hjson && ./fuzz_hjson -max_total_time=60 tests/cases/ds-config
- *
  * SPDX-License-Identifier: MIT */
 #include <stdint.h>
 #include <stdlib.h>

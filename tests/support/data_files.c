@@ -1,7 +1,7 @@
 /* Folders with IDX files for tests: what cannot be written aborts the suite. SPDX-License-Identifier: MIT */
 #include "support/data_files.h"
 
-#include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,18 +42,17 @@ char *test_folder_create(void)
 	return folder;
 }
 
+static int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *place)
+{
+	(void)facts;
+	(void)kind;
+	(void)place;
+	return remove(path);
+}
+
 void test_folder_remove(char *folder)
 {
-	char path[1024];
-	DIR *dir = opendir(folder);
-	must(dir != NULL, folder);
-	for (struct dirent *entry; (entry = readdir(dir));)
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-			path_of(path, folder, entry->d_name);
-			must(remove(path) == 0, path);
-		}
-	closedir(dir);
-	must(rmdir(folder) == 0, folder);
+	must(nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS) == 0, folder);
 	free(folder);
 }
 

@@ -172,6 +172,7 @@ static void test_rows_behind_a_point_are_cut(void **state)
 	check_cut("step,x\n1,a\n", 0, 0, "step,x\n");
 	check_cut("when,rank,epoch\nt,0,1\nt,1,1\nt,0,2\n", 2, 1, "when,rank,epoch\nt,0,1\nt,1,1\n");
 	check_cut("when,rank,epoch\nt,0\n", 2, 1, "when,rank,epoch\n");
+	check_cut("a\nb\n", 9, 1, "a\n");
 	check_cut("step,x\n1", 0, 1, "step,x\n");
 	check_cut("step", 0, 1, "");
 	check_cut("", 0, 1, "");

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# Makes the seeds of every fuzz target: FOLDER/NAME/... for tests/fuzz/fuzz_NAME.c. They come from the files that other
+# tests keep, with the bytes in front that a target wants, and from tests/fuzz/corpus/NAME, where findings stay.
+# SPDX-License-Identifier: MIT
+set -euo pipefail
+[ $# -eq 1 ] || { echo "usage: make_corpus.sh FOLDER" >&2 && exit 2; }
+tests=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$1"
+cd "$1"
+
+# seed NAME TITLE <BYTES
+seed() {
+	mkdir -p "$1"
+	cat >"$1/$2"
+}
+
+# bytes 00 08 ...: as they are
+bytes() {
+	local byte
+	for byte in "$@"; do
+		printf "\\x$byte"
+	done
+}
+
+# le64 N: eight bytes, the least significant first
+le64() {
+	local i hex
+	printf -v hex '%016x' "$1"
+	for i in 14 12 10 8 6 4 2 0; do
+		printf "\\x${hex:i:2}"
+	done
+}
+
+# Configuration files, as text and as configurations; the options behind them.
+for name in hjson config; do
+	for file in "$tests"/cases/ds-config/*.json "$tests"/cases/paper-ds_config.json "$tests"/../examples/*.json; do
+		seed $name "$(basename "$file")" <"$file"
+	done
+	seed $name empty </dev/null
+	printf '{a: 1e400, b: [1,,2], c: /* ' | seed $name unterminated
+	printf '%0100d' 0 | tr 0 '[' | seed $name deep
+done
+printf '%s\0' --lr 1e-3 --betas 0.9,0.95 --image-size 28x28 --no-progress | seed options some
+printf '%s\0' --schedule=cosine --warmup-epochs 0.5 --batch 64 --micro-batch 16 --precision bf16 | seed options schedule
+printf '%s\0' --beta1 .9 --zero-stage 4 --data | seed options wrong
+
+# Pictures as they are; CIFAR's pickles and records, and IDX files, with three bytes in front (see the targets).
+for file in "$tests"/golden/pictures/*.{png,jpg,jpeg}; do
+	seed image "$(basename "$file")" <"$file"
+done
+for folder in "$tests"/golden/cifar/*; do
+	kind=02
+	[[ $folder == *100* ]] && kind=03
+	for file in "$folder"/*; do
+		for flags in "$kind" "1${kind:1}"; do
+			{
+				bytes "$flags" ff ff
+				cat "$file"
+			} | seed cifar "$(basename "$folder")-$(basename "$file")-$flags"
+		done
+	done
+done
+for flags in 10 14 11 15; do
+	{
+		bytes $flags 00 00 03
+		head -c 3072 /dev/zero
+		bytes 09
+		head -c 3072 /dev/zero
+	} | seed cifar "records-$flags"
+done
+for flags in 00 02 04 07 10 18 1f; do
+	{
+		bytes $flags 18 00 00 00 08 03 00 00 00 02 00 00 00 02 00 00 00 02 00 01 02 03 04 05 06 07
+		bytes 00 00 08 01 00 00 00 02 00 09
+	} | seed idx "two-images-$flags"
+done
+
+# Tensors: files of the golden tests, and small ones, good and bad.
+for file in "$tests"/golden/*.safetensors; do
+	head -c 65536 "$file" | seed safetensors "$(basename "$file")"
+done
+tensors() { # TITLE HEADER BYTES
+	{
+		le64 ${#2}
+		printf '%s' "$2"
+		head -c "$3" /dev/zero
+	} | seed safetensors "$1"
+}
+tensors one '{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}' 24
+tensors scalar '{"__metadata__":{"format":"pt"},"s":{"dtype":"BF16","shape":[],"data_offsets":[0,2]}}' 2
+tensors nothing '{"w":{"dtype":"I64","shape":[0,9],"data_offsets":[0,0]}}' 0
+tensors overlap '{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}}' 6
+tensors hole '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}' 3
+tensors huge '{"w":{"dtype":"F64","shape":[4294967296,4294967296],"data_offsets":[0,8]}}' 8
+le64 9223372036854775807 | seed safetensors long-header
+
+# Checkpoints: byte 0 says which of the two files it is. The target closes the manifest with its checksum.
+{
+	printf '\0{\n  "format": "mural-checkpoint",\n  "version": 1,\n  "step": 12,\n  "files": [\n    {\n'
+	printf '      "name": "state.json",\n      "bytes": 9,\n      "xxh64": "0123456789abcdef"\n    }\n  ]'
+} | seed checkpoint manifest
+printf '\0{"format":"mural-checkpoint","version":1,"step":1e30,"files":[{"name":"../x","bytes":-1}]' |
+	seed checkpoint manifest-bad
+{
+	printf '\1{"format": "mural-state", "version": 1, "step": 12, "updates_applied": 12, "epoch": 1,'
+	printf '"step_in_epoch": 4, "ranks": 2, "must_match": {"model": "vit", "seed": "0"},'
+	printf '"running_epoch": {"images": 32, "loss": 9.5, "top1": 8, "seconds": 1, "energy": {}},'
+	printf '"totals": {"images": 96, "seconds": 3, "evaluation_seconds": 1, "train_loss": 1, "train_accuracy": 0.5,'
+	printf '"test_loss": null, "test_accuracy": null, "test_top5": null}, "phase_seconds": {"data": 0, "forward": 1,'
+	printf '"backward": 1, "communication_exposed": 0, "communication_hidden": 0, "optimizer": 0}, "epochs": ['
+	printf '{"epoch": 1, "train_loss": 2, "train_accuracy": 0.25, "test_loss": null, "test_accuracy": null,'
+	printf '"seconds": 2}]}'
+} | seed checkpoint state
+
+# Tables that a resumed run cuts: byte 0 is the column, byte 1 the last number to keep.
+printf '\0\2step,loss\n1,0.5\n2,0.25\n3,0.125\n' | seed csv three-rows
+printf '\1\2a,"b\n1,2' | seed csv torn
+
+for folder in "$tests"/fuzz/corpus/*/; do
+	[ -d "$folder" ] || continue
+	mkdir -p "$(basename "$folder")"
+	cp "$folder"* "$(basename "$folder")/"
+done
