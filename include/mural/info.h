@@ -47,6 +47,7 @@ typedef struct mural_info {
 	/* parts that may be missing */
 	mural_info_part mpi; /* more than one rank */
 	mural_info_part gpu;
+	mural_info_part energy; /* what trainings use: counters of processors and cards */
 	mural_info_part fashion_mnist; /* the default data set; both splits are opened and checked */
 } mural_info;
 

@@ -3,8 +3,8 @@
  * With validation images (data.validation_*) a run keeps the set of its best weights, may end early, and tests both the last and
  * the best weights at its end. Without, it evaluates on the test set on the way, and that decides nothing.
  *
- * A run writes one folder: config.json (resolved, readable by --config again), steps.csv, metrics.csv, validation.csv, checkpoints/
- * (mural/checkpoint.h), weights.safetensors and result.json. Only rank 0 writes. Files appear under their final names only when complete.
+ * A run writes one folder: config.json (resolved, readable by --config again), steps.csv, metrics.csv, validation.csv, energy.csv,
+ * checkpoints/ (mural/checkpoint.h), weights.safetensors and result.json. Only rank 0 writes. Files appear under their final names only when complete.
  * SPDX-License-Identifier: MIT */
 #ifndef MURAL_RUN_H
 #define MURAL_RUN_H
@@ -55,6 +55,7 @@ typedef struct mural_train_result {
 	double seconds; /* wall time of training, evaluation not counted */
 	double evaluation_seconds;
 	double images_per_second; /* images / seconds */
+	double joules; /* of training, on all hosts together; NaN where energy cannot be measured: result.json says why */
 	uint64_t peak_memory_bytes; /* of the process, largest of all ranks */
 } mural_train_result;
 

@@ -45,6 +45,7 @@ static void print_info(const mural_info *info)
 	printf("%s\n\nparts\n", info->n_instructions ? "" : " none that matter");
 	print_part("MPI", &info->mpi);
 	print_part("GPU", &info->gpu);
+	print_part("energy", &info->energy);
 	print_part("fashion-mnist", &info->fashion_mnist);
 }
 

@@ -1,5 +1,6 @@
 /* state.json: where the run was. One description of the totals' numbers serves writing and reading.
  * SPDX-License-Identifier: MIT */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,9 @@ static const real totals_reals[] = {{"seconds", offsetof(mu_run_totals, seconds)
                                     {"test_loss", offsetof(mu_run_totals, test_loss)},
                                     {"test_accuracy", offsetof(mu_run_totals, test_accuracy)},
                                     {"test_top5", offsetof(mu_run_totals, test_top5)}};
+/* Not in the oldest sets: energy is not known then. */
+static const real joules_reals[] = {{"processor_joules", offsetof(mu_joules, processor)},
+                                    {"gpu_joules", offsetof(mu_joules, gpu)}};
 static const real row_reals[] = {{"train_loss", offsetof(mu_epoch_row, train_loss)},
                                  {"train_accuracy", offsetof(mu_epoch_row, train_accuracy)},
                                  {"validation_loss", offsetof(mu_epoch_row, validation_loss)},
@@ -73,10 +77,12 @@ static void write_totals(mu_json *json, const mu_run_totals *totals)
 	mu_json_object_begin(json, "running_epoch");
 	mu_json_unsigned(json, "images", totals->epoch.images);
 	write_reals(json, sums_reals, COUNT(sums_reals), &totals->epoch);
+	write_reals(json, joules_reals, COUNT(joules_reals), &totals->epoch.joules);
 	mu_json_object_end(json);
 	mu_json_object_begin(json, "totals");
 	mu_json_unsigned(json, "images", totals->images);
 	write_reals(json, totals_reals, COUNT(totals_reals), totals);
+	write_reals(json, joules_reals, COUNT(joules_reals), &totals->joules);
 	mu_json_object_end(json);
 	mu_json_object_begin(json, "phase_seconds");
 	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
@@ -165,6 +171,13 @@ static void read_validation(reader *r, const mu_hjson_value *object, mu_validati
 	validation->waited = read_whole(r, object, "waited");
 }
 
+static void read_joules(reader *r, const mu_hjson_value *object, mu_joules *joules)
+{
+	*joules = (mu_joules){NAN, NAN};
+	if (mu_hjson_member(object, joules_reals[0].key))
+		read_reals(r, object, joules_reals, COUNT(joules_reals), joules);
+}
+
 static void read_rows(reader *r, const mu_hjson_value *list, mu_run_totals *totals)
 {
 	if (!list || list->kind != MU_HJSON_ARRAY) {
@@ -184,8 +197,10 @@ static void read_totals(reader *r, const mu_hjson_value *root, mu_run_totals *to
 	                     *phases = mu_hjson_member(root, "phase_seconds");
 	totals->epoch.images = read_whole(r, sums, "images");
 	read_reals(r, sums, sums_reals, COUNT(sums_reals), &totals->epoch);
+	read_joules(r, sums, &totals->epoch.joules);
 	totals->images = read_whole(r, all, "images");
 	read_reals(r, all, totals_reals, COUNT(totals_reals), totals);
+	read_joules(r, all, &totals->joules);
 	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
 		totals->phase_seconds[phase] = read_real(r, phases, mu_phase_text((mu_phase)phase));
 	read_validation(r, mu_hjson_member(root, "validation"), &totals->validation);
@@ -226,7 +241,10 @@ static mural_status read_tree(const char *path, const mu_hjson_value *root, mu_c
 	state->updates_applied = read_whole(&r, root, "updates_applied");
 	state->epoch = read_whole(&r, root, "epoch");
 	state->step_in_epoch = read_whole(&r, root, "step_in_epoch");
-	state->ranks = (int)read_whole(&r, root, "ranks");
+	uint64_t ranks = read_whole(&r, root, "ranks");
+	if (ranks > INT_MAX)
+		r.missing = "ranks";
+	state->ranks = (int)ranks;
 	read_totals(&r, root, &state->totals);
 	if (r.missing)
 		return mu_fail(err, MURAL_DATA, path, "the checkpoint's state lacks '%s', or it is of another kind",

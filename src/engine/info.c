@@ -14,6 +14,8 @@
 #include "comm/module.h"
 #include "data/decode.h"
 #include "kernels/cpu/dnnl.h"
+#include "monitor/nvml.h"
+#include "monitor/rapl.h"
 #include "mural/comm.h"
 #include "mural/data.h"
 
@@ -120,6 +122,26 @@ static void collect_gpu(mural_info_part *part)
 		         "this machine has an NVIDIA card; this version of Mural trains on the processor only");
 }
 
+/* Either meter is worth having; the other's reason is told beside it. */
+static void collect_energy(mural_info_part *part)
+{
+	mu_rapl rapl;
+	mu_nvml nvml;
+	mu_rapl_open(&rapl);
+	mu_nvml_open(&nvml, NULL);
+	double watts = mu_nvml_watts(&nvml);
+	part->works = rapl.n > 0 || nvml.functions;
+	int used = snprintf(part->text, sizeof part->text, "%s%s", rapl.n > 0 ? "processors: " : "", rapl.names);
+	if (nvml.functions)
+		snprintf(part->text + used, sizeof part->text - (size_t)used, "%sGPU: %s, %.0f W now",
+		         used > 0 ? "; " : "", nvml.name, watts);
+	if (!part->works)
+		snprintf(part->text, sizeof part->text, "not measurable here");
+	if (rapl.n == 0)
+		snprintf(part->advice, sizeof part->advice, "processors: %s", rapl.why);
+	mu_rapl_close(&rapl);
+}
+
 static void collect_fashion_mnist(mural_info_part *part)
 {
 	mural_data_config config = {.path = "fashion-mnist", .fraction = 1};
@@ -147,6 +169,7 @@ void mural_info_collect(mural_info *info)
 	collect_host(info);
 	collect_mpi(&info->mpi);
 	collect_gpu(&info->gpu);
+	collect_energy(&info->energy);
 	collect_fashion_mnist(&info->fashion_mnist);
 }
 
@@ -178,6 +201,7 @@ static void write_info(mu_json *json, const mural_info *info)
 	mu_json_array_end(json);
 	write_part(json, "mpi", &info->mpi);
 	write_part(json, "gpu", &info->gpu);
+	write_part(json, "energy", &info->energy);
 	write_part(json, "fashion_mnist", &info->fashion_mnist);
 	mu_json_object_end(json);
 }

@@ -62,6 +62,7 @@ static mural_status begin(mu_run *r, mural_error *err)
 	MU_TRY(mural_engine_create(&r->engine, &settings, err));
 	MU_TRY(load(r, err));
 	MU_TRY(mural_engine_train_begin(r->engine, err));
+	MU_TRY(mu_run_energy_begin(&r->energy, r->comm, NULL, err)); /* the engine trains on processors */
 	MU_TRY(mu_run_open_files(r, err));
 	return make_history(r, err);
 }
@@ -161,6 +162,7 @@ static void fill_result(const mu_run *r, mural_train_result *result)
 	        .seconds = totals->seconds,
 	        .evaluation_seconds = totals->evaluation_seconds,
 	        .images_per_second = (double)totals->images / totals->seconds,
+	        .joules = mu_run_energy_sum(&r->energy, &totals->joules),
 	};
 	snprintf(result->run_dir, sizeof result->run_dir, "%.1023s", r->folder);
 	if (r->validation)
@@ -206,7 +208,8 @@ static mural_status finish(mu_run *r, mural_train_result *result, mural_error *e
 		                          .engine = r->engine,
 		                          .totals = &r->totals,
 		                          .test = r->test,
-		                          .classes = &r->tested.classes};
+		                          .classes = &r->tested.classes,
+		                          .energy = &r->energy};
 		if (r->tested_best.all.images)
 			summary.classes_of_best = &r->tested_best.classes;
 		status = mu_run_files_finish(&r->files, &summary, r->options->result_path, err);
@@ -224,6 +227,7 @@ static void release(mu_run *r)
 	mural_data_free(r->validation);
 	mural_data_free(r->test);
 	mu_run_files_close(&r->files);
+	mu_run_energy_end(&r->energy);
 	free(r->totals.epochs);
 }
 

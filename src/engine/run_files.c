@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -14,8 +15,8 @@
 #include "base/version.h"
 #include "engine/checkpoint.h"
 
-static const char *const names[] = {"config.json",    "steps.csv",   "metrics.csv",
-                                    "validation.csv", "result.json", "weights.safetensors"};
+static const char *const names[] = {"config.json", "steps.csv",   "metrics.csv",        "validation.csv",
+                                    "energy.csv",  "result.json", "weights.safetensors"};
 #define NAMES (sizeof names / sizeof *names)
 
 static void path_of(const mu_run_files *files, const char *name, char *path, size_t size)
@@ -85,6 +86,8 @@ static mural_status go_back(const mu_run_files *files, uint64_t step, uint64_t e
 	MU_TRY(mu_csv_cut(path, MU_STEPS_STEP, step, err));
 	path_of(files, "validation.csv", path, sizeof path);
 	MU_TRY(mu_csv_cut(path, MU_VALIDATION_STEP, step, err));
+	path_of(files, "energy.csv", path, sizeof path);
+	MU_TRY(mu_csv_cut(path, MU_ENERGY_EPOCH, epochs, err));
 	path_of(files, "metrics.csv", path, sizeof path);
 	return mu_csv_cut(path, MU_METRICS_EPOCH, epochs, err);
 }
@@ -182,6 +185,9 @@ mural_status mu_run_files_create(mu_run_files *files, const mu_run_files_setting
 	path_of(files, "validation.csv", path, sizeof path);
 	if (settings->validates)
 		MU_TRY(mu_validation_open(&files->validation, path, err));
+	path_of(files, "energy.csv", path, sizeof path);
+	if (settings->energy)
+		MU_TRY(mu_energy_csv_open(&files->energy, path, err));
 	path_of(files, "metrics.csv", path, sizeof path);
 	return mu_metrics_open(&files->metrics, path, err);
 }
@@ -191,6 +197,8 @@ mural_status mu_run_files_sync(const mu_run_files *files, mural_error *err)
 	MU_TRY(mu_csv_sync(&files->steps, err));
 	if (files->validation.opened)
 		MU_TRY(mu_csv_sync(&files->validation, err));
+	if (files->energy.opened)
+		MU_TRY(mu_csv_sync(&files->energy, err));
 	return mu_csv_sync(&files->metrics, err);
 }
 
@@ -248,6 +256,26 @@ static void write_best(mu_json *json, const mu_run_summary *summary)
 	mu_json_object_end(json);
 }
 
+static void write_energy(mu_json *json, const mu_run_summary *summary)
+{
+	const mu_joules *joules = &summary->totals->joules;
+	char meters[160], missing[600];
+	double sum = mu_run_energy_sum(summary->energy, joules);
+	mu_run_energy_meters(summary->energy, meters, sizeof meters);
+	mu_run_energy_missing(summary->energy, missing, sizeof missing);
+	mu_json_object_begin(json, "energy");
+	mu_json_number(json, "joules", sum);
+	mu_json_number(json, "joules_per_image", sum / (double)summary->totals->images);
+	mu_json_number(json, "watts", sum / summary->totals->seconds);
+	mu_json_number(json, "processor_joules", joules->processor);
+	mu_json_number(json, "gpu_joules", summary->energy->uses_gpus ? joules->gpu : NAN);
+	mu_json_string(json, "meters", meters[0] ? meters : NULL);
+	if (!missing[0] && isnan(sum))
+		snprintf(missing, sizeof missing, "an earlier part of this run was not measured");
+	mu_json_string(json, "not_measurable", missing[0] ? missing : NULL);
+	mu_json_object_end(json);
+}
+
 static void write_result(mu_json *json, const mu_run_summary *summary)
 {
 	const mural_train_result *result = summary->result;
@@ -277,6 +305,7 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 	mu_json_unsigned(json, "peak_memory_bytes", result->peak_memory_bytes);
 	write_memory(json, "memory_planned_bytes", &planned);
 	write_memory(json, "memory_used_bytes", &used);
+	write_energy(json, summary);
 	mu_json_object_begin(json, "phase_seconds");
 	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
 		mu_json_number(json, mu_phase_text((mu_phase)phase), summary->totals->phase_seconds[phase]);
@@ -333,6 +362,7 @@ void mu_run_files_close(mu_run_files *files)
 	mu_csv_close(&files->steps);
 	mu_csv_close(&files->metrics);
 	mu_csv_close(&files->validation);
+	mu_csv_close(&files->energy);
 }
 
 mural_status mu_write_evaluation(const char *path, const mural_evaluation *evaluation, const mu_class_report *classes,

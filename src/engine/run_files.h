@@ -1,9 +1,11 @@
-/* The run's folder: config.json, steps.csv, metrics.csv, result.json. Rank 0 only. SPDX-License-Identifier: MIT */
+/* The run's folder: config.json, steps.csv, metrics.csv, energy.csv, result.json. Rank 0 only. SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_RUN_FILES_H
 #define MU_ENGINE_RUN_FILES_H
 
 #include "engine/class_report.h"
 #include "engine/run_totals.h"
+#include "engine/run_energy.h"
+#include "monitor/energy_csv.h"
 #include "monitor/metrics_csv.h"
 #include "monitor/steps_csv.h"
 #include "monitor/timers.h"
@@ -15,6 +17,7 @@ typedef struct mu_run_files { /* zero-initialise */
 	mu_csv steps, metrics;
 	mu_csv validation; /* opened when the run has validation images */
 	uint64_t device, inode; /* of the folder, to notice that it was removed */
+	mu_csv energy; /* opened only where energy can be measured */
 } mu_run_files;
 
 typedef struct mu_run_summary {
@@ -26,6 +29,7 @@ typedef struct mu_run_summary {
 	const mural_data *test;
 	const mu_class_report *classes,
 	        *classes_of_best; /* of the last weights; of the best ones, NULL when they are the same */
+	const mu_run_energy *energy;
 } mu_run_summary;
 
 typedef struct mu_run_files_settings {
@@ -35,6 +39,7 @@ typedef struct mu_run_files_settings {
 	const char *result_path; /* --result, or NULL */
 	bool validates; /* opens validation.csv */
 	bool overwrite; /* an earlier run's files are removed */
+	bool energy; /* there shall be an energy.csv */
 	/* The folder's own run goes on after this step and so many whole epochs: what its tables have beyond is cut off, and the
 	 * result of a run that had ended is removed. */
 	bool goes_on;

@@ -10,6 +10,7 @@
 
 #include "engine/checkpoint.h"
 #include "engine/class_report.h"
+#include "engine/run_energy.h"
 #include "engine/run_files.h"
 #include "monitor/host_stats.h"
 #include "monitor/progress.h"
@@ -35,6 +36,7 @@ typedef struct mu_run {
 	mu_run_files files; /* rank 0's */
 	mu_progress progress;
 	mu_host_stats host;
+	mu_run_energy energy;
 	mu_run_totals totals; /* epochs has room for the whole run */
 	mu_tested tested, tested_best; /* of the last weights; of the best ones, when they are others */
 } mu_run;

@@ -8,10 +8,16 @@
 
 #include "monitor/timers.h"
 
+/* Energy used; NaN where it is not known. */
+typedef struct mu_joules {
+	double processor, gpu;
+} mu_joules;
+
 /* Sums over the steps of one epoch so far. */
 typedef struct mu_epoch_sums {
 	uint64_t images;
 	double loss, top1, seconds;
+	mu_joules joules;
 } mu_epoch_sums;
 
 /* One line of the history in result.json; NaN where the set was not evaluated. */
@@ -37,6 +43,7 @@ typedef struct mu_run_totals { /* all zero: a run that begins */
 	mu_epoch_sums epoch; /* of the epoch under way */
 	uint64_t images;
 	double seconds, evaluation_seconds;
+	mu_joules joules;
 	double train_loss, train_accuracy, test_loss, test_accuracy, test_top5; /* of the last time they were known */
 	double phase_seconds[MU_PHASE_COUNT];
 	mu_validation validation;

@@ -71,6 +71,22 @@ static mural_status record_metrics(mu_run *r, uint64_t epoch, double seconds, mu
 	return mu_comm_agree(r->comm, written, err);
 }
 
+/* The joules of the steps of an epoch, in energy.csv where there is one. */
+static mural_status record_energy(mu_run *r, uint64_t epoch, mural_error *err)
+{
+	const mu_epoch_sums *sums = &r->totals.epoch;
+	const mu_energy_row row = {
+	        .epoch = epoch,
+	        .images = sums->images,
+	        .seconds = sums->seconds,
+	        .processor_joules = sums->joules.processor,
+	        .gpu_joules = r->energy.uses_gpus ? sums->joules.gpu : NAN,
+	        .joules = mu_run_energy_sum(&r->energy, &sums->joules),
+	};
+	bool wanted = r->rank == 0 && r->files.energy.opened;
+	return mu_comm_agree(r->comm, wanted ? mu_energy_csv_write(&r->files.energy, &row, err) : MURAL_OK, err);
+}
+
 static bool is_last(const mu_run *r)
 {
 	return mural_engine_steps_done(r->engine) >= mural_engine_total_steps(r->engine) || mu_run_waited_enough(r);
@@ -126,6 +142,7 @@ static mural_status end_epoch(mu_run *r, uint32_t epoch, mural_error *err)
 	};
 	totals->train_loss = row->train_loss;
 	totals->train_accuracy = row->train_accuracy;
+	MU_TRY(record_energy(r, epoch, err));
 	totals->epoch = (mu_epoch_sums){0};
 	MU_TRY(record_metrics(r, epoch, row->seconds, err));
 	if (!r->validation && (is_last(r) || (every > 0 && epoch % every == 0)))
@@ -187,17 +204,20 @@ static mural_status between_steps(mu_run *r, const mural_step_facts *step, mural
 {
 	bool best = false;
 	MU_TRY(mu_comm_agree(r->comm, recorded, err));
+	MU_TRY(mu_run_energy_settle(&r->energy, r->comm, &r->totals, err));
 	if (mu_run_validation_is_due(r, step))
 		MU_TRY(mu_run_validate(r, step, &best, err));
 	if (step->epoch_ends)
 		MU_TRY(end_epoch(r, step->epoch + 1u, err));
 	if (best || checkpoint_is_due(r, step))
 		MU_TRY(save_checkpoint(r, err));
+	mu_run_energy_go(&r->energy);
 	return step->stop_asked && !is_last(r) ? stopped(r, err) : MURAL_OK;
 }
 
 mural_status mu_run_train(mu_run *r, mural_error *err)
 {
+	mu_run_energy_go(&r->energy);
 	for (;;) {
 		mural_step_facts step = {.finished = mu_run_waited_enough(r)};
 		pass_on_wishes(r);
@@ -206,6 +226,7 @@ mural_status mu_run_train(mu_run *r, mural_error *err)
 		if (step.finished)
 			return end_run(r, err);
 		add_up(r, &step);
+		mu_run_energy_note(&r->energy);
 		show_step(r, &step);
 		mural_status recorded = record_step(r, &step, err);
 		if (step.epoch_ends || is_last(r) || checkpoint_is_due(r, &step) || mu_run_validation_is_due(r, &step))

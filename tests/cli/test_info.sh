@@ -34,12 +34,13 @@ has out '^  cores +[1-9][0-9]* usable$'
 has out '^  memory +[0-9.]+ GiB, [0-9.]+ GiB of it free$'
 has out '^  MPI +.'
 has out '^  GPU +no CUDA module in this build$'
+has out '^  energy +.'
 has out '^  fashion-mnist +.'
 [ ! -s "$work/err" ] || wrong 'it wrote to standard error'
 
 run 0 --result "$work/new/folder/info.json"
 cp "$work/new/folder/info.json" "$work/json"
-for key in mural_version compiler matrix_products openmp host processor cores memory_bytes instructions mpi gpu fashion_mnist; do
+for key in mural_version compiler matrix_products openmp host processor cores memory_bytes instructions mpi gpu energy fashion_mnist; do
 	has json "^  \"$key\": "
 done
 has json '^  "cores": [1-9]'

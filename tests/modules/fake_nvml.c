@@ -1,0 +1,74 @@
+/* NVIDIA's library with one made-up card, for tests/unit/test_energy.c. The environment says what the card shows:
+ *     FAKE_NVML_ENERGY   millijoules so far; not set: the card has no such counter
+ *     FAKE_NVML_POWER    milliwatts
+ *     FAKE_NVML_FAILS    every call fails
+ * SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN __attribute__((visibility("default")))
+#define BUS "00000000:3B:00.0"
+
+SHOWN int nvmlInit_v2(void);
+SHOWN int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
+SHOWN int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device);
+SHOWN int nvmlDeviceGetName(void *device, char *name, unsigned length);
+SHOWN int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
+SHOWN int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
+SHOWN const char *nvmlErrorString(int said);
+
+enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, UNKNOWN = 999 };
+
+static int card;
+
+static int answer(void)
+{
+	return getenv("FAKE_NVML_FAILS") ? UNKNOWN : SUCCESS;
+}
+
+int nvmlInit_v2(void)
+{
+	return answer();
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
+{
+	*device = &card;
+	return index == 0 ? answer() : NOT_FOUND;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device)
+{
+	*device = &card;
+	return strcmp(bus, BUS) == 0 ? answer() : NOT_FOUND;
+}
+
+int nvmlDeviceGetName(void *device, char *name, unsigned length)
+{
+	snprintf(name, length, "Card of Paper");
+	return device == &card ? answer() : UNKNOWN;
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules)
+{
+	const char *text = getenv("FAKE_NVML_ENERGY");
+	if (!text || device != &card)
+		return NOT_SUPPORTED;
+	*millijoules = strtoull(text, NULL, 10);
+	return answer();
+}
+
+int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts)
+{
+	const char *text = getenv("FAKE_NVML_POWER");
+	if (!text || device != &card)
+		return NOT_SUPPORTED;
+	*milliwatts = (unsigned)strtoul(text, NULL, 10);
+	return answer();
+}
+
+const char *nvmlErrorString(int said)
+{
+	return said == NOT_FOUND ? "Not Found" : said == NOT_SUPPORTED ? "Not Supported" : "Unknown Error";
+}
