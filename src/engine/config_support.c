@@ -52,9 +52,23 @@ bool mu_config_active(const mu_config_build *b, size_t block)
 	return false;
 }
 
+/* A block of something that Mural lacks, with settings and without the word that switches it on. */
+static void warn_not_enabled(mu_config_build *b)
+{
+	for (size_t i = 0; i < mu_config_row_count; i++) {
+		const mu_hjson_value *block = b->given[i].node;
+		size_t enabled = mu_config_find_in(i, "enabled");
+		if (mu_config_rows[i].support != MU_CONFIG_OBEYED && block && block->count > 0 &&
+		    enabled != MU_CONFIG_NO_ROW && !mu_hjson_member(block, "enabled"))
+			mu_config_warn(b, "W-NOEFFECT", block, MU_CONFIG_NO_ROW,
+			               "does nothing without \"enabled\": true, in DeepSpeed either");
+	}
+}
+
 void mu_config_warn_unsupported(mu_config_build *b)
 {
 	char found[MU_CONFIG_WORDS];
+	warn_not_enabled(b);
 	for (size_t i = 0; i < mu_config_row_count; i++)
 		if (mu_config_rows[i].support == MU_CONFIG_TUNES && mu_config_differs(b, i))
 			mu_config_warn(
@@ -70,14 +84,29 @@ static mural_status not_supported(const mural_config_report *report, const char 
 	               key, value, instead);
 }
 
+/* A block says what it wants by "enabled", or else by its first key that is not the default. */
+static size_t telling_row(const mural_config_report *report, size_t row)
+{
+	if (mu_config_rows[row].type != MU_CONFIG_BLOCK)
+		return row;
+	size_t enabled = mu_config_find_in(row, "enabled");
+	if (enabled != MU_CONFIG_NO_ROW)
+		return enabled;
+	for (size_t i = row + 1; i < mu_config_row_count; i++)
+		if (mu_config_block_of(i) == row && report->value[i])
+			return telling_row(report, i);
+	return row;
+}
+
 /* Rows without a field that change the result. */
 static mural_status check_refused(const mural_config_report *report, mural_error *err)
 {
 	for (size_t i = 0; report && i < mu_config_row_count; i++)
 		if (report->refused[i]) {
 			char value[64];
-			snprintf(value, sizeof value, "%.60s", report->value[i] ? report->value[i] : "");
-			return not_supported(report, mu_config_rows[i].key, value,
+			size_t row = telling_row(report, i);
+			snprintf(value, sizeof value, "%.60s", report->value[row] ? report->value[row] : "");
+			return not_supported(report, mu_config_rows[row].key, value,
 			                     ", and it would change the result: remove it", err);
 		}
 	return MURAL_OK;

@@ -91,7 +91,7 @@ typedef struct mu_config_row {
 
 extern const mu_config_row mu_config_rows[];
 extern const size_t mu_config_row_count;
-#define MU_CONFIG_MAX_ROWS 400
+#define MU_CONFIG_MAX_ROWS 600
 
 /* An option that is not simply its row's name: one item of a list, or the negation of a boolean. */
 typedef struct mu_config_short {

@@ -40,12 +40,21 @@ static bool is_name_of(size_t row, const char *name)
 	       (mu_config_rows[row].alias && !strcmp(mu_config_rows[row].alias, name));
 }
 
+/* Inside a block that Mural refuses? Nobody should be sent there. */
+static bool is_in_refused(size_t row)
+{
+	for (size_t block = mu_config_block_of(row); block != MU_CONFIG_NO_ROW; block = mu_config_block_of(block))
+		if (mu_config_rows[block].support == MU_CONFIG_CHANGES)
+			return true;
+	return false;
+}
+
 /* Blocks that have this very key: "fp16", "a or b", "a, b or c". Returns how many, and the first one's row. */
 static size_t list_homes(const char *name, size_t not_in, char *text, size_t bytes, size_t *first)
 {
 	size_t homes[3], n = 0;
 	for (size_t i = 0; i < mu_config_row_count && n < 3; i++)
-		if (is_name_of(i, name) && mu_config_block_of(i) != not_in)
+		if (is_name_of(i, name) && mu_config_block_of(i) != not_in && !is_in_refused(i))
 			homes[n++] = i;
 	text[0] = '\0';
 	for (size_t i = 0; i < n; i++) {

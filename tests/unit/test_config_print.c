@@ -97,15 +97,15 @@ static void kept_as_text(void **state)
 {
 	(void)state;
 	mu_test_config first = mu_test_config_text(MICRO "csv_monitor: {enabled: \"true\", output_path: "
-	                                                 "'x//y'}\nzero_optimization: {leaf_module: {a: [1, null]}}",
+	                                                 "'x//y'}\nautotuning: {arg_mappings: {a: [1, null]}}",
 	                                           NULL, 1);
 	assert_int_equal(first.status, MURAL_OK);
 	assert_non_null(strstr(first.shown, "\"enabled\": true, # run.json:2:15: csv_monitor.enabled"));
 	assert_non_null(strstr(first.shown, "\"output_path\": \"x//y\", # run.json"));
-	assert_non_null(strstr(first.shown, "\"leaf_module\": {\"a\": [1, null]}, # run.json"));
+	assert_non_null(strstr(first.shown, "\"arg_mappings\": {\"a\": [1, null]}, # run.json"));
 	mu_test_config again = mu_test_config_text(first.shown, NULL, 1);
 	assert_int_equal(again.status, MURAL_OK);
-	assert_non_null(strstr(again.shown, "\"leaf_module\": {\"a\": [1, null]}, # run.json"));
+	assert_non_null(strstr(again.shown, "\"arg_mappings\": {\"a\": [1, null]}, # run.json"));
 	mu_test_config_free(&first);
 	mu_test_config_free(&again);
 }

@@ -318,6 +318,47 @@ static void accepted_values(void **state)
 	}
 }
 
+/* Blocks of what Mural does not have are looked into all the same: a mistake there is a mistake. */
+static void blocks_are_looked_into(void **state)
+{
+	(void)state;
+	static const line bad[] = {
+	        {MICRO "compile: {deepcompil: true}",
+	         "compile.deepcompil: expected a known key, got this unknown key; did "
+	         "you mean deepcompile?"},
+	        {MICRO "compile: {free_activation_threshold: -1}",
+	         "compile.free_activation_threshold: expected a whole"},
+	        {MICRO "tensor_parallel: {autotp: 2}", "tensor_parallel.autotp: expected one of autotp_size"},
+	        {MICRO "zero_optimization: {leaf_module: {clases: []}}", "did you mean classes?"},
+	        {MICRO "zero_optimization: {mics_shard_size: 1.5}",
+	         "zero_optimization.mics_shard_size: expected a whole"},
+	        {MICRO "flops_profiler: {module_depth: \"all\"}",
+	         "flops_profiler.module_depth: expected a whole number"},
+	        {MICRO "autotuning: {tuner_type: \"bayes\"}", "expected gridsearch, random or model_based"},
+	        {MICRO "aio: {queue_depth: 0}", "aio.queue_depth: expected a whole number"},
+	        {MICRO "curriculum_learning: {enabled: 1}",
+	         "curriculum_learning.enabled: expected true or false, got 1"},
+	        {MICRO "checkpoint: {writer: {type: \"SLOW\"}}", "checkpoint.writer.type: expected FAST, PYTHON or MOCK"},
+	};
+	REFUSED(bad);
+	static const line good[] = {
+	        {MICRO "activation_checkpointing: {cpu_checkpoint: true}",
+	         "activation_checkpointing.cpu_checkpoint: not a known key, ignored, got true; did you mean "
+	         "cpu_checkpointing?"},
+	        {MICRO "activation_checkpointing: {cpu_checkpointing: true}", "W-UNSUPPORTED: run.json:2:1"},
+	        {MICRO "data_efficiency: {enabled: false, data_sampling: {enbled: true}}",
+	         "data_efficiency.data_sampling.enbled: not a known key, ignored, got true; did you mean enabled?"},
+	        {MICRO "compression_training: {weight_quantisation: {}}", "did you mean weight_quantization?"},
+	        {MICRO "autotuning: {enabled: true, fats: false}", "autotuning.fats: not a known key"},
+	        {MICRO "autotuning: {enabled: true, fats: false}", "W-UNSUPPORTED: run.json:2:1: autotuning"},
+	        {MICRO "aio: {thread_count: 2}", "W-UNKNOWN: run.json:2:7: aio.thread_count"},
+	        {MICRO "compile: {deepcompile: true}", "W-UNSUPPORTED: run.json:2:1: compile"},
+	        {MICRO "progressive_layer_drop: {theta: 0.5}",
+	         "W-NOEFFECT: run.json:2:1: progressive_layer_drop: does nothing without \"enabled\": true"},
+	};
+	ACCEPTED(good);
+}
+
 static void one_name_only(void **state)
 {
 	(void)state;
@@ -499,7 +540,16 @@ static void refused_before_training(void **state)
 	        {MICRO "amp: {enabled: true}", "amp {\"enabled\": true} is not supported"},
 	        {MICRO "compression_training: {sparse_pruning: {shared_parameters: {enabled: true}}}",
 	         "compression_training"},
-	        {MICRO "progressive_layer_drop: {theta: 0.5}", "progressive_layer_drop"},
+	        {MICRO "progressive_layer_drop: {enabled: true, theta: 0.5, gamma: 0.01}",
+	         "progressive_layer_drop.enabled true is not supported"},
+	        {MICRO "data_efficiency: {enabled: true, data_routing: {enabled: true}}",
+	         "data_efficiency.enabled true is not supported"},
+	        {MICRO "curriculum_learning: {enabled: true}", "curriculum_learning.enabled true is not supported"},
+	        {MICRO "elasticity: {enabled: true, max_train_batch_size: 8, micro_batch_sizes: [1, 2]}",
+	         "elasticity.enabled true is not supported"},
+	        {MICRO "torch_autocast: {enabled: true, dtype: \"bfloat16\"}",
+	         "torch_autocast.enabled true is not supported"},
+	        {MICRO "tensor_parallel: {autotp_size: 2}", "tensor_parallel.autotp_size 2 is not supported"},
 	        {MICRO "optimizer: {type: \"Adam\", params: {amsgrad: true}}",
 	         "optimizer.params.amsgrad true is not supported"},
 	        {MICRO "zero_optimization: {stage: 0, zero_quantized_weights: \"true\"}",
@@ -521,9 +571,15 @@ static void refused_before_training(void **state)
 			         err.where);
 		mu_test_config_free(&c);
 	}
-	static const char *const good[] = {"amp: {enabled: false}", "communication_data_type: null",
-	                                   "compression_training: {}", "prescale_gradients: true",
-	                                   "elasticity: {enabled: false, version: 0.2}"};
+	static const char *const good[] = {"amp: {enabled: false}",
+	                                   "communication_data_type: null",
+	                                   "compression_training: {}",
+	                                   "prescale_gradients: true",
+	                                   "elasticity: {enabled: false, version: 0.2}",
+	                                   "progressive_layer_drop: {theta: 0.5, gamma: 0.01}",
+	                                   "data_efficiency: {enabled: false, data_sampling: {enabled: true}}",
+	                                   "tensor_parallel: {autotp_size: 0}",
+	                                   "compile: {deepcompile: true}"};
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
 		char text[128];
 		mural_error err = {0};
@@ -583,6 +639,7 @@ int main(void)
 	        cmocka_unit_test(inputs_that_are_no_configuration),
 	        cmocka_unit_test(types_and_ranges),
 	        cmocka_unit_test(accepted_values),
+	        cmocka_unit_test(blocks_are_looked_into),
 	        cmocka_unit_test(one_name_only),
 	        cmocka_unit_test(optimizers),
 	        cmocka_unit_test(schedules),
