@@ -3,7 +3,7 @@ BOOTSTRAP ?= scripts/bootstrap -y
 PREFIX ?= /usr/local
 BUILD = build/release
 
-.PHONY: help demo program build check fault-campaign fuzz bench format lint install clean
+.PHONY: help demo program build check fault-campaign fuzz bench format lint install package clean
 
 help:
 	@echo 'make demo     install what is missing, build, train a Vision Transformer on Fashion-MNIST with two workers'
@@ -14,7 +14,8 @@ help:
 	@echo 'make build    only build, into $(BUILD); make program leaves tests and benchmarks out'
 	@echo 'make lint     layout, warnings of gcc and clang, static analysis'
 	@echo 'make format   lay out the sources with clang-format'
-	@echo 'make install  program, library, headers and examples into PREFIX=$(PREFIX)'
+	@echo 'make install  program, library, headers, manual pages and examples into PREFIX=$(PREFIX)'
+	@echo 'make package  Debian packages, into build/package/packages'
 	@echo 'make clean    remove build/ (runs/ stays)'
 	@echo
 	@echo 'BOOTSTRAP=true skips the package step: make demo BOOTSTRAP=true'
@@ -67,6 +68,12 @@ format:
 
 install: program
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+package:
+	@$(BOOTSTRAP) build package
+	@cmake --preset package >/dev/null
+	@cmake --build --preset package
+	@cd build/package && cpack
 
 clean:
 	rm -rf build

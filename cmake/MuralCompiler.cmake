@@ -12,7 +12,8 @@ if(MURAL_FUZZ AND NOT CMAKE_C_COMPILER_ID MATCHES Clang)
 endif()
 
 function(mural_target target)
-	target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+	target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+		$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>)
 	target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
 	target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wstrict-prototypes;-Wmissing-prototypes;-Wpointer-arith;-Wwrite-strings;-Wvla;-Wundef;-Wno-unknown-pragmas>"
 		"$<$<AND:$<COMPILE_LANGUAGE:C>,$<BOOL:${MURAL_WERROR}>>:-Werror>")
@@ -115,7 +116,7 @@ function(mural_mpi_module)
 	target_link_libraries(mural_mpi PRIVATE mural_base MPI::MPI_C)
 	set_target_properties(mural_mpi PROPERTIES PREFIX "" OUTPUT_NAME mural_comm_mpi
 		LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/mural)
-	install(TARGETS mural_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/mural)
+	install(TARGETS mural_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/mural COMPONENT mpi)
 endfunction()
 
 # The CUDA module alone includes CUDA's headers and links its libraries; it is opened at run time, so the program runs on
@@ -145,5 +146,5 @@ function(mural_cuda_module)
 	set_target_properties(mural_cuda PROPERTIES PREFIX "" OUTPUT_NAME mural_cuda CUDA_STANDARD 17
 		CUDA_VISIBILITY_PRESET hidden INSTALL_RPATH_USE_LINK_PATH ON
 		LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/mural)
-	install(TARGETS mural_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/mural)
+	install(TARGETS mural_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/mural COMPONENT cuda)
 endfunction()
