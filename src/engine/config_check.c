@@ -138,9 +138,39 @@ static mural_status check_model(mu_config_build *b)
 	return mu_fail(b->err, MURAL_USAGE, where, "%s", err.message);
 }
 
+static bool is_given(const mu_config_build *b, size_t row)
+{
+	return b->given[row].from == MU_FROM_FILE || b->given[row].from == MU_FROM_ARGUMENT;
+}
+
+/* Most of DeepSpeed's schedules bring rates of their own, and the optimizer's, which people look at first, is not used. */
+static void warn_of_two_rates(mu_config_build *b)
+{
+	const mural_schedule_config *s = &b->values.config.schedule;
+	bool warms_up = s->kind == MURAL_SCHEDULE_WARMUP || s->kind == MURAL_SCHEDULE_WARMUP_DECAY;
+	bool tests = s->kind == MURAL_SCHEDULE_RANGE_TEST;
+	if (!warms_up && !tests && s->kind != MURAL_SCHEDULE_ONE_CYCLE)
+		return;
+	size_t lr = mu_config_find("optimizer.params.lr");
+	size_t peak = mu_config_find(warms_up ? "scheduler.params.warmup_max_lr"
+	                             : tests  ? "scheduler.params.lr_range_test_min_lr"
+	                                      : "scheduler.params.cycle_max_lr");
+	double used = tests ? s->range_min_lr : s->max_lr, asked = b->values.config.optimizer.lr;
+	bool own =
+	        !warms_up || is_given(b, peak) || (s->kind == MURAL_SCHEDULE_WARMUP_DECAY && !b->given[peak].automatic);
+	if (!own || !is_given(b, lr) || used == asked)
+		return;
+	char from[MU_HJSON_WHERE];
+	const mu_hjson_value *block = b->tree ? mu_hjson_member(mu_hjson_root(b->tree), "scheduler") : NULL;
+	mu_config_warn(b, "W-NOEFFECT", b->given[peak].node ? b->given[peak].node : block, MU_CONFIG_NO_ROW,
+	               "the schedule %s %g, and optimizer.params.lr %g (%s) is not used",
+	               tests ? "begins at" : "peaks at", used, asked, mu_config_origin_text(b, lr, from));
+}
+
 static mural_status check_schedule(mu_config_build *b)
 {
 	const mural_schedule_config *s = &b->values.config.schedule;
+	warn_of_two_rates(b);
 	if (s->kind == MURAL_SCHEDULE_ONE_CYCLE && s->cycle_min_lr > s->max_lr)
 		return mu_config_fail_row(b, mu_config_find("scheduler.params.cycle_min_lr"),
 		                          "expected at most cycle_max_lr %g, got %g", s->max_lr, s->cycle_min_lr);

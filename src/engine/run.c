@@ -83,6 +83,20 @@ static void announce_fit(mu_run *r, const mural_data_facts *train)
 		                 resized ? "resized" : "cut or padded with zeros", height, width);
 }
 
+/* What DeepSpeed's users ask first: is this Adam AdamW, and are gradients clipped although nobody said so? */
+static void announce_optimizer(mu_run *r)
+{
+	const mural_optimizer_config *o = &r->config->optimizer;
+	const char *from = r->report ? mural_config_origin(r->report, "gradient_clipping") : "";
+	bool coupled = o->kind == MURAL_OPTIMIZER_ADAM || o->kind == MURAL_OPTIMIZER_SGD;
+	char clipping[64] = "gradients are not clipped";
+	if (o->clipping > 0)
+		snprintf(clipping, sizeof clipping, "gradients clipped to norm %g%s", o->clipping,
+		         strcmp(from, "default") == 0 ? " (default)" : "");
+	mu_progress_line(&r->progress, "%s: weight decay %g %s the gradient, %s", o->name, o->weight_decay,
+	                 coupled ? "in" : "apart from", clipping);
+}
+
 static void announce(mu_run *r)
 {
 	const mural_data_facts *train = mural_data_get_facts(r->train);
@@ -118,6 +132,7 @@ static void announce(mu_run *r)
 		                 (unsigned long long)mural_data_get_facts(r->validation)->images,
 		                 plural(mural_data_get_facts(r->validation)->images),
 		                 mu_metric_text(r->config->validation.metric));
+	announce_optimizer(r);
 	if (r->set[0])
 		mu_progress_line(&r->progress, "going on after step %llu, from %s",
 		                 (unsigned long long)mural_engine_steps_done(r->engine), r->set);

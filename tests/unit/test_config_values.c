@@ -338,7 +338,8 @@ static void blocks_are_looked_into(void **state)
 	        {MICRO "aio: {queue_depth: 0}", "aio.queue_depth: expected a whole number"},
 	        {MICRO "curriculum_learning: {enabled: 1}",
 	         "curriculum_learning.enabled: expected true or false, got 1"},
-	        {MICRO "checkpoint: {writer: {type: \"SLOW\"}}", "checkpoint.writer.type: expected FAST, PYTHON or MOCK"},
+	        {MICRO "checkpoint: {writer: {type: \"SLOW\"}}",
+	         "checkpoint.writer.type: expected FAST, PYTHON or MOCK"},
 	};
 	REFUSED(bad);
 	static const line good[] = {
@@ -528,6 +529,50 @@ static void schedules(void **state)
 }
 
 /* What Mural does not have and would change the result is read, and refused before training. */
+/* Two rates in one file: the schedule's is used, and that is said. */
+static void schedule_overrides_rate(void **state)
+{
+	(void)state;
+	static const line good[] = {
+	        {MICRO "optimizer: {type: \"Adam\", params: {lr: 0.01}}\n"
+	               "scheduler: {type: \"WarmupLR\", params: {warmup_max_lr: 0.1}}",
+	         "W-NOEFFECT: run.json:3:40: scheduler.params.warmup_max_lr: the schedule peaks at 0.1, and "
+	         "optimizer.params.lr 0.01 (run.json:2:36: optimizer.params.lr) is not used"},
+	        {MICRO "optimizer: {type: \"Adam\", params: {lr: 0.01}}\n"
+	               "scheduler: {type: \"WarmupDecayLR\", params: {total_num_steps: 10}}",
+	         "W-NOEFFECT: run.json:3:1: scheduler: the schedule peaks at 0.001"},
+	        {MICRO "optimizer: {type: \"Adam\", params: {lr: 0.01}}\n"
+	               "scheduler: {type: \"LRRangeTest\", params: {}}",
+	         "W-NOEFFECT: run.json:3:1: scheduler: the schedule begins at 0.001"},
+	        {MICRO "optimizer: {type: \"Adam\", params: {lr: 0.01}}\n"
+	               "scheduler: {type: \"OneCycle\", params: {cycle_min_lr: 0.001, cycle_max_lr: 0.5}}",
+	         "the schedule peaks at 0.5"},
+	};
+	ACCEPTED(good);
+	static const char *const silent[] = {
+	        "scheduler: {type: \"WarmupLR\", params: {warmup_max_lr: 0.1}}",
+	        "optimizer: {type: \"Adam\", params: {lr: 0.1}}\nscheduler: {type: \"WarmupLR\"}",
+	        "optimizer: {type: \"Adam\", params: {lr: 0.1}}\nscheduler: {type: \"WarmupLR\", params: "
+	        "{warmup_max_lr: 0.1}}",
+	        "optimizer: {type: \"Adam\", params: {lr: 0.1}}\nscheduler: {type: \"WarmupDecayLR\", params: "
+	        "{total_num_steps: 10, warmup_max_lr: \"auto\"}}",
+	        "optimizer: {type: \"Adam\", params: {lr: 0.1}}\nscheduler: {type: \"WarmupCosineLR\", params: "
+	        "{total_num_steps: 10}}",
+	};
+	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) {
+		char text[256];
+		snprintf(text, sizeof text, MICRO "%s", silent[i]);
+		mu_test_config c = mu_test_config_text(text, NULL, 1);
+		assert_int_equal(c.status, MURAL_OK);
+		assert_string_equal(c.said, "");
+		mu_test_config_free(&c);
+	}
+	mu_test_config c = mu_test_config_text(
+	        MICRO "scheduler: {type: \"WarmupDecayLR\", params: {total_num_steps: 9}}", "--lr 0.5", 1);
+	assert_non_null(strstr(c.said, "optimizer.params.lr 0.5 (argument --lr) is not used"));
+	mu_test_config_free(&c);
+}
+
 static void refused_before_training(void **state)
 {
 	(void)state;
@@ -643,6 +688,7 @@ int main(void)
 	        cmocka_unit_test(one_name_only),
 	        cmocka_unit_test(optimizers),
 	        cmocka_unit_test(schedules),
+	        cmocka_unit_test(schedule_overrides_rate),
 	        cmocka_unit_test(refused_before_training),
 	        cmocka_unit_test(strict_makes_warnings_errors),
 	        cmocka_unit_test(not_a_configuration),
