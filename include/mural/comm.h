@@ -44,6 +44,12 @@ MURAL_API void mural_comm_close(mural_comm *comm);
 /* Ends all ranks, as far as the launcher allows, and this process with `code`. Does not return. Flush files before. */
 MURAL_API void mural_comm_abort(mural_comm *comm, int code);
 
+/* An engine has the ranks watch each other (mural.hang_seconds). A rank that finds another one dead or stuck fails with MURAL_PEER
+ * in whatever collective it is in. If it is in none, `lost` is called from another thread, with what there is to say; when it
+ * returns all ranks are ended. So it should tell and return, and nothing else. NULL: nobody is told. */
+MURAL_API void mural_comm_on_lost(mural_comm *comm, void (*lost)(const mural_error *err, void *argument),
+                                  void *argument);
+
 /* Borrowed; lives as long as the comm. */
 MURAL_API const mural_comm_facts *mural_comm_get_facts(const mural_comm *comm);
 

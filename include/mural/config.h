@@ -108,6 +108,7 @@ typedef struct mural_run_config {
 	uint32_t epochs; /* default 1 */
 	uint64_t max_steps; /* 0 = no limit */
 	double max_hours; /* stops with a checkpoint after so many hours; 0 = no limit */
+	double hang_seconds; /* without a sign of life from a rank until all give up; 0 = never; default 20 */
 	/* Epochs between evaluations on the validation images or, without any, on the test set; 0 = only at the end; default 1 */
 	uint32_t eval_every;
 	uint32_t seed;

@@ -4,7 +4,7 @@
  * happened: a rank that fails leaves its message in a file for it, since any rank may be the one that dies.
  * Environment of the ranks:
  *     MURAL_PARENT     1
- *     MURAL_ERROR_DIR  a private folder; rank r's message goes into rank-r.txt: a line "STATUS RANK", then the text
+ *     MURAL_ERROR_DIR  a private folder; rank r's message goes into rank-r.txt: a line "STATUS RANK" (-1: the text names one), then the text
  *     MURAL_TTY        columns of the parent's terminal, 0 if its stderr is none: what a rank sees is mpirun's pipe
  * And for the parent: MURAL_MPIRUN names the mpirun to use.
  * SPDX-License-Identifier: MIT */

@@ -38,7 +38,7 @@ void launch_filter_find_death(const launch_filter *filter, launch_death *death);
 /* The one message that stands for what the ranks left in `folder`. status: MURAL_OK if they left nothing. */
 typedef struct launch_message {
 	mural_status status;
-	int rank; /* it is about */
+	int rank; /* it is about, -1 if the text says so itself */
 	int same; /* ranks that left the very same */
 	char same_ranks[256]; /* "4-7, 9": those other than rank */
 	char text[4096]; /* as mural_error_print has it, without the rank */

@@ -9,6 +9,7 @@
 #include "mural/comm.h"
 
 static const char PREFIX[] = "mural: "; /* of mural_error_print */
+enum { NOBODY = -1 }; /* no rank is about to be named in front of a message */
 
 static void file_name(char *path, size_t capacity, const char *folder, int rank)
 {
@@ -26,7 +27,9 @@ static bool leave_message(const char *folder, const mural_error *err, int rank)
 		return access(path, F_OK) == 0;
 	mural_error plain = *err;
 	plain.has_rank = false;
-	fprintf(file, "%d %d\n", (int)err->status, err->has_rank ? err->rank : rank);
+	/* A failure of another rank that nobody agreed on, because that rank is dead or stuck: the words name it. */
+	bool of_another = err->status == MURAL_PEER && !err->has_rank;
+	fprintf(file, "%d %d\n", (int)err->status, of_another ? NOBODY : err->has_rank ? err->rank : rank);
 	mural_error_print(&plain, file);
 	return fclose(file) == 0;
 }
@@ -121,7 +124,7 @@ void launch_message_collect(launch_message *m, const char *folder, int ranks)
 void launch_message_print(const launch_message *m, int ranks, FILE *out)
 {
 	size_t prefix = strlen(PREFIX);
-	if (m->same == ranks || strncmp(m->text, PREFIX, prefix) != 0) {
+	if (m->rank == NOBODY || m->same == ranks || strncmp(m->text, PREFIX, prefix) != 0) {
 		fputs(m->text, out);
 		return;
 	}

@@ -102,6 +102,13 @@ static mural_status settle(session *s, bool evaluation)
 	return status;
 }
 
+/* In another thread, while this one may be anywhere. */
+static void report_lost(const mural_error *err, void *argument)
+{
+	const session *s = argument;
+	mural_report_failure(err, s->ranks->rank, s->ranks->size);
+}
+
 bool session_begin(session *s, int argc, char **argv, bool evaluation, void (*help)(FILE *), int *code)
 {
 	*s = (session){0};
@@ -132,6 +139,7 @@ bool session_begin(session *s, int argc, char **argv, bool evaluation, void (*he
 		return false;
 	}
 	s->ranks = mural_comm_get_facts(s->comm);
+	mural_comm_on_lost(s->comm, report_lost, s);
 	mural_status status = settle(s, evaluation);
 	if (status == MURAL_OK)
 		return true;

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "base/fail.h"
+#include "base/pulse.h"
 #include "base/types.h"
 #include "mural/comm.h"
 
@@ -28,6 +29,17 @@ typedef struct mu_pending {
 } mu_pending;
 
 typedef mural_comm_facts mu_comm_facts;
+
+/* What the ranks watch of each other. Every rank hears the one before it (rank 0 the last one) and gives up when that one
+ *     - was not heard of for `seconds`: stopped, swapped out, its host or the way there lost;
+ *     - says of itself for `seconds` that it has something to do (its pulse is marked), waits for no other rank, gets nothing done
+ *       and hardly uses a processor: a read that does not end. A long computation is no such thing.
+ * Then collectives on that rank fail with MURAL_PEER, naming the other with host, device and what it did last. If nobody there
+ * takes part in collectives, or who does has not called abort some seconds later, mu_comm.lost is told and all ranks are ended. */
+typedef struct mu_comm_watch {
+	double seconds;
+	const mu_pulse *pulse; /* borrowed until the watch ends */
+} mu_comm_watch;
 
 typedef struct mu_comm_table {
 	const char *name; /* "self", "mpi" */
@@ -63,11 +75,16 @@ typedef struct mu_comm_table {
 	mural_status (*test)(mu_comm *comm, mu_pending *pending, bool *finished, mural_error *err);
 	/* Sleeps until finished. A peer that died is MURAL_PEER where the library can tell. */
 	mural_status (*wait)(mu_comm *comm, mu_pending *pending, mural_error *err);
+
+	/* Begins to watch, or ends it (NULL). All ranks call it, at about the same time; never blocks for long. */
+	void (*watch)(mu_comm *comm, const mu_comm_watch *watch);
 } mu_comm_table;
 
 /* Every comm starts with its table. */
 struct mu_comm {
 	const mu_comm_table *table;
+	void (*lost)(const mural_error *err, void *argument); /* NULL: nobody wants to know; mural_comm_on_lost */
+	void *lost_argument;
 };
 
 extern const mu_comm_table mu_comm_self;

@@ -30,6 +30,12 @@ void mural_comm_abort(mural_comm *comm, int code)
 	comm->table->abort(comm, code);
 }
 
+void mural_comm_on_lost(mural_comm *comm, void (*lost)(const mural_error *err, void *argument), void *argument)
+{
+	comm->lost_argument = argument;
+	comm->lost = lost;
+}
+
 const mural_comm_facts *mural_comm_get_facts(const mural_comm *comm)
 {
 	return comm->table->facts(comm);

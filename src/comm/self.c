@@ -112,6 +112,11 @@ static mural_status self_wait(mu_comm *comm, mu_pending *pending, mural_error *e
 	return MURAL_OK;
 }
 
+static void self_watch(mu_comm *comm, const mu_comm_watch *watch)
+{
+	(void)comm, (void)watch; /* there is nobody else */
+}
+
 const mu_comm_table mu_comm_self = {
         .name = "self",
         .build_id = MU_BUILD_ID,
@@ -127,4 +132,5 @@ const mu_comm_table mu_comm_self = {
         .barrier_begin = self_barrier,
         .test = self_test,
         .wait = self_wait,
+        .watch = self_watch,
 };

@@ -77,8 +77,10 @@ mural_status mu_batch_fill(const mu_batch *batch, const mu_loader_settings *s, c
 {
 	size_t count = batch->count, rest = batch->capacity - count;
 	size_t image_bytes = mu_image_bytes(mu_batch_shape_of_model(s));
-	for (size_t b = 0; b < count && !atomic_load(stopping); b++)
+	for (size_t b = 0; b < count && !atomic_load(stopping); b++) {
 		MU_TRY(fill_image(batch, s, b, tools, err));
+		mu_pulse_beat(s->pulse);
+	}
 	memset(batch->pixels + count * image_bytes, 0, rest * image_bytes);
 	memset(batch->cut_B + count, 0, rest * sizeof *batch->cut_B);
 	memset(batch->stream_B + count, 0, rest * sizeof *batch->stream_B);

@@ -10,6 +10,7 @@
 #ifndef MU_DATA_LOADER_H
 #define MU_DATA_LOADER_H
 
+#include "base/pulse.h"
 #include "data/dataset.h"
 #include "data/sampler.h"
 #include "device/device.h"
@@ -41,6 +42,7 @@ typedef struct mu_loader_settings {
 	uint32_t first_epoch, epochs; /* [first_epoch, epochs) */
 	uint64_t first_step; /* of first_epoch, for resuming */
 	const mu_device *device; /* whose pinned memory the ring uses; borrowed */
+	mu_pulse *pulse; /* beats with every image read; borrowed, may be NULL */
 	/* Image shape the model wants. When it differs from the data's, config->resize says what happens. */
 	size_t channels, height, width;
 } mu_loader_settings;

@@ -645,6 +645,8 @@ const mu_config_row mu_config_rows[] = {
          .help = "optimizer steps at most, 0 = no limit"},
         {"mural.max_hours", .option = "max-hours", REAL, FROM_0, IS("0"), AT(config.run.max_hours),
          .help = "stop after so many hours, with a checkpoint and exit code 4; 0 = no limit"},
+        {"mural.hang_seconds", .option = "hang-seconds", REAL, EVAL, FROM_0, IS("20"), AT(config.run.hang_seconds),
+         .help = "without a sign of life from a rank until all ranks give up, 0 = never"},
         {"mural.eval_every", .option = "eval-every", WHOLE, .range = "[0, 4294967295]", IS("1"),
          AT(config.run.eval_every),
          .help = "epochs between evaluations on the validation images or, without any, the test set; 0 = only at the "

@@ -103,6 +103,16 @@ static mural_status first_state(mural_engine *engine, mural_error *err)
 	return share_weights(engine, NULL, err);
 }
 
+/* From here on the other ranks can tell whether this one lives. */
+static void begin_watch(mural_engine *engine)
+{
+	mu_device_facts facts = {0};
+	mu_comm_watch watch = {.seconds = engine->config.run.hang_seconds, .pulse = &engine->pulse};
+	if (engine->device.table->facts(engine->device.handle, &facts, NULL) == MURAL_OK)
+		snprintf(engine->pulse.device, sizeof engine->pulse.device, "%s", facts.name);
+	engine->comm->table->watch(engine->comm, &watch);
+}
+
 static mural_engine *make(const mural_engine_settings *settings, const mu_ops *ops)
 {
 	mural_engine *engine = calloc(1, sizeof *engine);
@@ -135,8 +145,10 @@ mural_status mu_engine_create_on(mural_engine **created, const mural_engine_sett
 	mural_status status = engine ? create_parts(engine, err)
 	                             : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the engine");
 	status = mu_comm_agree(settings->comm, status, err);
-	if (engine && status == MURAL_OK)
+	if (engine && status == MURAL_OK) {
+		begin_watch(engine);
 		status = first_state(engine, err);
+	}
 	if (status == MURAL_OK)
 		*created = engine;
 	else
@@ -148,6 +160,7 @@ void mural_engine_free(mural_engine *engine)
 {
 	if (!engine)
 		return;
+	engine->comm->table->watch(engine->comm, NULL);
 	mu_loader_free(engine->loader);
 	for (size_t i = 0; i < MU_EVALUATED; i++)
 		mu_loader_free(engine->evaluated[i].loader);
@@ -212,6 +225,7 @@ static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
 	settle_schedule(engine);
 	settings.first_epoch = (uint32_t)(engine->steps_done / engine->steps_per_epoch);
 	settings.first_step = engine->steps_done % engine->steps_per_epoch;
+	settings.pulse = &engine->pulse;
 	MU_TRY(mu_engine_keep_loaders(engine, err));
 	return mu_loader_create(&engine->loader, &settings, err);
 }

@@ -48,6 +48,8 @@ struct mural_engine {
 	const mu_comm_facts *ranks;
 	bool training;
 
+	mu_pulse pulse; /* of this rank, for the others to watch */
+
 	mu_vit vit;
 	mu_device device;
 	const mu_ops *ops;
@@ -101,6 +103,7 @@ typedef struct mu_step_state {
 	const mu_micro *counts; /* of the last micro-batch, on the device */
 	uint32_t epoch;
 	uint64_t step_in_epoch;
+	uint64_t micro; /* micro-batches begun */
 	double data, forward, backward, exposed, hidden; /* seconds */
 } mu_step_state;
 

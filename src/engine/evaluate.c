@@ -49,6 +49,7 @@ static mural_status evaluate_epoch(evaluation *e, mu_loader *loader, mural_error
 		mu_batch *batch;
 		const mu_batch *at;
 		double waited;
+		mu_pulse_mark(&engine->pulse, "evaluation of micro-batch", step);
 		MU_TRY_OUT(mu_loader_next(loader, &batch, &waited, err));
 		const bool empty = batch->count == 0;
 		status = mu_feed_batch(&engine->evaluate_feed, loader, batch, &at, err);
@@ -71,6 +72,7 @@ static mural_status keep_loader(mural_engine *engine, mu_evaluated *evaluated, m
 		return MURAL_OK;
 	mu_loader_settings settings = mu_engine_loader_settings(engine, evaluated->data, false);
 	settings.epochs = UINT32_MAX;
+	settings.pulse = &engine->pulse;
 	return mu_loader_create(&evaluated->loader, &settings, err);
 }
 
@@ -92,6 +94,7 @@ static mural_status evaluate_share(evaluation *e, mural_error *err)
 		return evaluate_epoch(e, evaluated->loader, err);
 	}
 	mu_loader_settings settings = mu_engine_loader_settings(e->engine, e->data, false);
+	settings.pulse = &e->engine->pulse;
 	mu_loader *loader;
 	MU_TRY(mu_loader_create(&loader, &settings, err));
 	mural_status status = evaluate_epoch(e, loader, err);
@@ -107,6 +110,7 @@ static mural_status evaluate(evaluation *e, mural_status status, mural_evaluatio
 	double from = mu_now();
 	if (status == MURAL_OK)
 		status = evaluate_share(e, err);
+	mu_pulse_rest(&engine->pulse);
 	MU_TRY(mu_ledger_sum(&engine->ledger, engine->comm, status, false, err));
 	MU_TRY(mu_engine_read(engine, status, err));
 	const mu_step_sums *all = &engine->ledger.seen->sums;

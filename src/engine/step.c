@@ -29,8 +29,10 @@ mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data,
 static mural_status forward(mural_engine *engine, const mu_vit_input *input, mu_step_state *state, mural_error *err)
 {
 	double from = mu_now();
-	for (size_t u = 0; u < engine->vit.n_units; u++)
+	for (size_t u = 0; u < engine->vit.n_units; u++) {
+		mu_pulse_mark(&engine->pulse, "forward of unit", u);
 		MU_TRY(mu_vit_forward_unit(engine->train_pass, u, mu_store_parameters(&engine->store, u), input, err));
+	}
 	MU_TRY(mu_vit_loss(engine->train_pass, input, &engine->ledger.record->sums, NULL, err));
 	state->forward += mu_now() - from;
 	return MURAL_OK;
@@ -42,6 +44,7 @@ static mural_status backward(mural_engine *engine, const mu_vit_input *input, bo
 {
 	double from = mu_now();
 	for (size_t u = engine->vit.n_units; u-- > 0;) {
+		mu_pulse_mark(&engine->pulse, "backward of unit", u);
 		if (!empty)
 			MU_TRY(mu_vit_backward_unit(engine->train_pass, u, mu_store_parameters(&engine->store, u),
 			                            mu_store_gradients(&engine->store, u), input, err));
@@ -57,6 +60,7 @@ static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *s
 	mu_batch *batch;
 	const mu_batch *at;
 	double waited;
+	mu_pulse_mark(&engine->pulse, "reading images for the micro-batch", state->micro++);
 	MU_TRY(mu_loader_next(engine->loader, &batch, &waited, err));
 	if (!batch)
 		return mu_bug(err, "the loader ended before the run did");
@@ -97,6 +101,7 @@ static mural_status begin_step(mural_engine *engine, mural_error *err)
 mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mural_error *err)
 {
 	*state = (mu_step_state){0};
+	atomic_store(&engine->pulse.step, engine->steps_done + 1);
 	uint64_t accumulation = engine->config.batch.accumulation;
 	mural_status status = begin_step(engine, err);
 	for (uint64_t micro = 0; micro < accumulation && status == MURAL_OK; micro++)
@@ -194,12 +199,14 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	mu_step_state state;
 	MU_TRY(mu_engine_gradients(engine, &state, err));
 	double update_from = mu_now();
+	mu_pulse_mark(&engine->pulse, "optimizer", 0);
 	MU_TRY(mu_engine_read(engine, update(engine, &state, err), err));
 	mu_feed_give_back(&engine->train_feed);
 	mural_status status = check_record(engine, &state, err);
 	if (status != MURAL_OK)
 		return mu_comm_agree(engine->comm, status, err);
 	engine->steps_done++;
+	mu_pulse_rest(&engine->pulse);
 	fill_facts(engine, &state, facts);
 	double end = mu_now();
 	facts->optimizer_seconds = end - update_from;

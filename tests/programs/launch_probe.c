@@ -11,6 +11,14 @@
  *     alone RANK   RANK fails and does not tell the others, which are in a collective
  *     exit RANK    RANK exits with code 3 and no word
  *     crash RANK   RANK dies by SIGSEGV
+ *
+ * With PROBE_HANG=SECONDS the ranks watch each other, and
+ *     stuck RANK   RANK says that it reads images, and sleeps for ever outside of collectives; the others are in one
+ *     away RANK    the same, and so do all: nobody would notice a failure in a collective
+ *     busy RANK    RANK computes for three times as long as a stuck one may, then all are well
+ *     slow RANK    RANK sleeps as long, with a sign of life now and then
+ *     rest RANK    RANK sleeps as long and has nothing to do
+ *     again        watching ends and begins again, with silence in between
  * SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <stdio.h>
@@ -23,6 +31,7 @@
 #include "comm/comm.h"
 
 static mu_comm *comm;
+static mu_pulse pulse = {.device = "a probe"};
 static int rank, size;
 static mural_error err;
 
@@ -78,8 +87,71 @@ static mural_status leave_line_open(void)
 	return MURAL_OK;
 }
 
+static double hang_seconds(void)
+{
+	const char *text = getenv("PROBE_HANG");
+	return text ? atof(text) : 0;
+}
+
+static void watch(void)
+{
+	const mu_comm_watch how = {.seconds = hang_seconds(), .pulse = &pulse};
+	comm->table->watch(comm, &how);
+}
+
+static void get_stuck(void)
+{
+	atomic_store(&pulse.step, 17);
+	mu_pulse_mark(&pulse, "reading images for the micro-batch", 2);
+	for (;;)
+		mu_sleep(1);
+}
+
+/* What is no reason to give up. */
+static mural_status take_long(const char *mode)
+{
+	double end = mu_now() + 3 * hang_seconds();
+	mu_pulse_mark(&pulse, strcmp(mode, "rest") == 0 ? NULL : "forward of unit", 3);
+	while (mu_now() < end) {
+		if (strcmp(mode, "busy") == 0)
+			continue;
+		mu_sleep(0.05);
+		if (strcmp(mode, "slow") == 0)
+			mu_pulse_beat(&pulse);
+	}
+	return MURAL_OK;
+}
+
+static mural_status watch_again(void)
+{
+	for (int i = 0; i < 3; i++) {
+		MU_TRY(sum());
+		comm->table->watch(comm, NULL);
+		mu_sleep(rank * hang_seconds());
+		watch();
+	}
+	return sum();
+}
+
+/* The modes of ranks that watch each other. */
+static mural_status run_watched(const char *mode, int who)
+{
+	watch();
+	if (strcmp(mode, "away") == 0 || (rank == who && strcmp(mode, "stuck") == 0))
+		get_stuck();
+	if (strcmp(mode, "again") == 0)
+		return watch_again();
+	if (strcmp(mode, "stuck") == 0 || strcmp(mode, "loop") == 0)
+		return loop();
+	if (rank == who)
+		MU_TRY(take_long(mode));
+	return sum();
+}
+
 static mural_status run(const char *mode, int who)
 {
+	if (hang_seconds() > 0)
+		return run_watched(mode, who);
 	if (strcmp(mode, "sum") == 0)
 		return sum();
 	if (strcmp(mode, "talk") == 0)
@@ -103,6 +175,12 @@ static mural_status run(const char *mode, int who)
 	return loop();
 }
 
+static void tell_lost(const mural_error *lost, void *argument)
+{
+	(void)argument;
+	mural_report_failure(lost, rank, size);
+}
+
 static int be_rank(const char *mode, int who)
 {
 	if (mu_comm_open("auto", &comm, &err)) {
@@ -111,8 +189,9 @@ static int be_rank(const char *mode, int who)
 	}
 	rank = comm->table->facts(comm)->rank;
 	size = comm->table->facts(comm)->size;
+	mural_comm_on_lost(comm, tell_lost, NULL);
 	mural_status status = run(mode, who);
-	bool alone = strcmp(mode, "alone") == 0;
+	bool alone = strcmp(mode, "alone") == 0 || status == MURAL_PEER;
 	if (!alone)
 		status = mu_comm_agree(comm, status, &err);
 	if (status != MURAL_OK)

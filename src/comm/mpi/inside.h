@@ -9,7 +9,7 @@
  *                      nothing behind it starts before its last one. So all ranks make the same calls in the same order.
  *     next .. posted   waiting to be started
  *
- * `lock` guards posted, every job's busy, order and failure; first, next, active and a busy job are the comm thread's own. The
+ * `lock` guards posted, every job's busy, order, failure and the heart's first part; first, next, active and a busy job are the comm thread's own. The
  * lock is never held during an MPI call. After start nothing is allocated: a full ring makes the caller wait.
  *
  * Counts: MPI takes an int, and libraries multiply it by sizes and ranks in ints inside. So no call moves more than
@@ -55,6 +55,32 @@ typedef struct mu_mpi_job {
 
 typedef enum mu_mpi_order { MU_MPI_RUN, MU_MPI_CLOSE, MU_MPI_ABORT } mu_mpi_order;
 
+/* What a rank tells the next one of itself. */
+typedef struct mu_mpi_beat {
+	bool watched; /* false: goodbye */
+	double idle; /* seconds without anything done */
+	uint64_t number, step; /* as in mu_pulse */
+	char doing[64], host[64], device[128];
+} mu_mpi_beat;
+
+typedef struct mu_mpi_heart {
+	/* Under the lock: */
+	bool on; /* the caller wants it */
+	double seconds;
+	const mu_pulse *pulse;
+	int waiting; /* callers' threads that sleep for a collective */
+
+	/* The comm thread's: */
+	bool alive; /* until the goodbye is sent */
+	double due, last; /* mu_now() of the next round and of the last one */
+	double silent; /* seconds since the last beat was heard */
+	double accused; /* mu_now() of this rank's giving up, or 0 */
+	double processor; /* seconds by the last round, and the pulse's count */
+	uint64_t beats;
+	mu_mpi_beat out, sent, in, heard; /* made; in flight; being received; the last one */
+	MPI_Request sending, receiving;
+} mu_mpi_heart;
+
 typedef struct mu_mpi_comm {
 	mu_comm base;
 	mu_comm_facts facts;
@@ -71,6 +97,8 @@ typedef struct mu_mpi_comm {
 	bool opened; /* successfully or not: see failure */
 	mural_error failure; /* the first one; nothing works after it */
 
+	mu_mpi_heart heart;
+
 	uint64_t first, next, posted;
 	bool active
 	        [MU_MPI_RING]; /* its request is in flight; apart, because a finished job's place is the callers' at once */
@@ -86,6 +114,14 @@ void mu_mpi_library(char *out, size_t capacity);
 
 /* join.c: does this library end a process that is to join others and has no PMIx server? */
 bool mu_mpi_needs_pmix(void);
+
+/* thread.c: from now on every collective on this rank fails so; the first failure stays. */
+void mu_mpi_break(mu_mpi_comm *comm, const mural_error *failure);
+
+/* heart.c. calls, under the lock: is it time for a round? round returns MPI's own code. end: no caller is left. */
+bool mu_mpi_heart_calls(const mu_mpi_comm *comm);
+int mu_mpi_heart_round(mu_mpi_comm *comm);
+void mu_mpi_heart_end(mu_mpi_comm *comm);
 
 /* thread.c: the comm thread's whole life. argument: a mu_mpi_comm. */
 void *mu_mpi_thread(void *argument);

@@ -65,6 +65,18 @@ static size_t call_limit(void)
 	return limit > 0 && limit <= 1u << 30 ? (size_t)limit : 1u << 30;
 }
 
+/* `work` is waited for until a time by mu_now()'s clock. */
+static void init_lock(mu_mpi_comm *comm)
+{
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_mutex_init(&comm->lock, NULL);
+	pthread_cond_init(&comm->work, &monotonic);
+	pthread_cond_init(&comm->done, NULL);
+	pthread_condattr_destroy(&monotonic);
+}
+
 static mural_status mpi_open(mu_comm **out, mural_error *err)
 {
 	*out = NULL;
@@ -74,9 +86,8 @@ static mural_status mpi_open(mu_comm **out, mural_error *err)
 	comm->base.table = &table;
 	comm->world = MPI_COMM_NULL;
 	comm->limit = call_limit();
-	pthread_mutex_init(&comm->lock, NULL);
-	pthread_cond_init(&comm->work, NULL);
-	pthread_cond_init(&comm->done, NULL);
+	comm->heart.sending = comm->heart.receiving = MPI_REQUEST_NULL;
+	init_lock(comm);
 	mural_status status = start_thread(comm, err);
 	if (status != MURAL_OK) {
 		release(comm);
@@ -134,8 +145,10 @@ static mural_status post(mu_comm *base, mu_mpi_job job, size_t bytes, mu_pending
 	mu_mpi_plan(comm, &job);
 	pthread_mutex_lock(&comm->lock);
 	mu_mpi_job *slot;
+	comm->heart.waiting++;
 	while ((slot = &comm->ring[comm->posted % MU_MPI_RING])->busy && comm->failure.status == MURAL_OK)
 		pthread_cond_wait(&comm->done, &comm->lock);
+	comm->heart.waiting--;
 	mural_status status = report(comm, err);
 	if (status == MURAL_OK) {
 		*slot = job;
@@ -231,11 +244,25 @@ static mural_status wait_finished(mu_comm *base, mu_pending *pending, mural_erro
 {
 	mu_mpi_comm *comm = inside(base);
 	pthread_mutex_lock(&comm->lock);
+	comm->heart.waiting++;
 	while (in_flight(comm, pending) && comm->failure.status == MURAL_OK)
 		pthread_cond_wait(&comm->done, &comm->lock);
+	comm->heart.waiting--;
 	mural_status status = settle(comm, pending, err);
 	pthread_mutex_unlock(&comm->lock);
 	return status;
+}
+
+static void mpi_watch(mu_comm *base, const mu_comm_watch *watch)
+{
+	mu_mpi_comm *comm = inside(base);
+	pthread_mutex_lock(&comm->lock);
+	comm->heart.on = watch && watch->seconds > 0;
+	comm->heart.pulse = watch ? watch->pulse : NULL;
+	if (comm->heart.on)
+		comm->heart.seconds = watch->seconds;
+	pthread_cond_signal(&comm->work);
+	pthread_mutex_unlock(&comm->lock);
 }
 
 static const mu_comm_table table = {
@@ -253,6 +280,7 @@ static const mu_comm_table table = {
         .barrier_begin = barrier,
         .test = test,
         .wait = wait_finished,
+        .watch = mpi_watch,
 };
 
 #if defined(OPEN_MPI)

@@ -1,7 +1,7 @@
 /* The comm thread: opens MPI, starts and tests jobs until it is told to stop, closes MPI.
  *
  * It never blocks inside MPI while jobs run: a library that polls would take a core from the arithmetic. Between two rounds
- * of tests it sleeps 50 us; with nothing in flight it sleeps on a condition.
+ * of tests it sleeps 50 us; with nothing in flight it sleeps on a condition, until the next heartbeat is due (heart.c).
  * SPDX-License-Identifier: MIT */
 #include "comm/mpi/inside.h"
 
@@ -101,6 +101,7 @@ static mural_status open_mpi(mu_mpi_comm *comm, mural_error *err)
 
 static void close_mpi(mu_mpi_comm *comm)
 {
+	mu_mpi_heart_end(comm);
 	if (comm->world != MPI_COMM_NULL)
 		MPI_Comm_free(&comm->world);
 	if (comm->initialised)
@@ -116,14 +117,20 @@ static void finish(mu_mpi_comm *comm, mu_mpi_job *job)
 	pthread_mutex_unlock(&comm->lock);
 }
 
+void mu_mpi_break(mu_mpi_comm *comm, const mural_error *failure)
+{
+	pthread_mutex_lock(&comm->lock);
+	if (comm->failure.status == MURAL_OK)
+		comm->failure = *failure;
+	pthread_cond_broadcast(&comm->done);
+	pthread_mutex_unlock(&comm->lock);
+}
+
 static void fail(mu_mpi_comm *comm, int code)
 {
 	mural_error err = {0};
 	mpi_failed(&err, code, "during a collective");
-	pthread_mutex_lock(&comm->lock);
-	comm->failure = err;
-	pthread_cond_broadcast(&comm->done);
-	pthread_mutex_unlock(&comm->lock);
+	mu_mpi_break(comm, &err);
 }
 
 /* Starts what has been posted up to `posted`. Returns MPI's code. */
@@ -177,16 +184,54 @@ static int test_jobs(mu_mpi_comm *comm, uint64_t posted, bool *moved)
 	return MPI_SUCCESS;
 }
 
-/* Sleeps while there is nothing to do; says what has been posted by then, and what to do. */
-static mu_mpi_order look(mu_mpi_comm *comm, uint64_t *posted)
+/* Under the lock: until somebody signals, or the heart's next round is due. */
+static void doze(mu_mpi_comm *comm)
 {
-	pthread_mutex_lock(&comm->lock);
-	while (comm->order == MU_MPI_RUN && (comm->first == comm->posted || comm->failure.status != MURAL_OK))
+	if (!comm->heart.alive) {
 		pthread_cond_wait(&comm->work, &comm->lock);
-	*posted = comm->posted;
-	mu_mpi_order order = comm->order;
+		return;
+	}
+	double due = comm->heart.due;
+	struct timespec until = {.tv_sec = (time_t)due, .tv_nsec = (long)((due - (double)(time_t)due) * 1e9)};
+	pthread_cond_timedwait(&comm->work, &comm->lock, &until);
+}
+
+/* What there is to do. */
+typedef struct task {
+	mu_mpi_order order;
+	uint64_t posted; /* jobs by now */
+	bool works, beats; /* jobs are there; the heart calls */
+} task;
+
+/* Sleeps while there is nothing. */
+static task look(mu_mpi_comm *comm)
+{
+	task found;
+	pthread_mutex_lock(&comm->lock);
+	for (;;) {
+		found = (task){.order = comm->order, .posted = comm->posted};
+		found.works = comm->first != comm->posted && comm->failure.status == MURAL_OK;
+		found.beats = mu_mpi_heart_calls(comm);
+		if (found.order != MU_MPI_RUN || found.works || found.beats)
+			break;
+		doze(comm);
+	}
 	pthread_mutex_unlock(&comm->lock);
-	return order;
+	return found;
+}
+
+static void run(mu_mpi_comm *comm, const task *found)
+{
+	bool moved = false;
+	int code = found->beats ? mu_mpi_heart_round(comm) : MPI_SUCCESS;
+	if (!code && found->works)
+		code = start_jobs(comm, found->posted);
+	if (!code && found->works)
+		code = test_jobs(comm, found->posted, &moved);
+	if (code)
+		fail(comm, code);
+	else if (found->works && !moved && comm->first < found->posted)
+		mu_sleep(TEST_PAUSE);
 }
 
 void *mu_mpi_thread(void *argument)
@@ -203,19 +248,10 @@ void *mu_mpi_thread(void *argument)
 	pthread_cond_broadcast(&comm->done);
 	pthread_mutex_unlock(&comm->lock);
 
-	uint64_t posted;
-	mu_mpi_order order;
-	while ((order = look(comm, &posted)) == MU_MPI_RUN) {
-		bool moved = false;
-		int code = start_jobs(comm, posted);
-		if (!code)
-			code = test_jobs(comm, posted, &moved);
-		if (code)
-			fail(comm, code);
-		else if (!moved && comm->first < posted)
-			mu_sleep(TEST_PAUSE);
-	}
-	if (order == MU_MPI_ABORT)
+	task found;
+	while ((found = look(comm)).order == MU_MPI_RUN)
+		run(comm, &found);
+	if (found.order == MU_MPI_ABORT)
 		MPI_Abort(MPI_COMM_WORLD, comm->code);
 	else
 		close_mpi(comm);
