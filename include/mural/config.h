@@ -52,6 +52,11 @@ typedef struct mural_optimizer_config {
 	bool eps_inside_sqrt; /* LAMB: false */
 	double adam_lr; /* Muon: rate of the tensors left to AdamW, where lr is that of its own; > 0; 3e-4 */
 	mural_decay_rule decay_rule;
+	double layer_decay; /* (0, 1]; a layer's rate is lr times this to the power of how many layers lie behind it */
+	char freeze[256]; /* units and patterns of tensor names that are not trained; "" = none */
+	double ema_decay; /* [0, 1): average of weights kept beside them; 0 = none */
+	bool ema_warm_up; /* forget the first weights sooner: min(decay, 1 - (1 + n)^(-2/3)) */
+	bool ema_evaluate; /* evaluate the average instead of the weights */
 	double clipping; /* global L2 norm, 0 = off; default 1.0 as DeepSpeed since 0.19.3 */
 } mural_optimizer_config;
 

@@ -108,7 +108,8 @@ MURAL_API mural_status mural_engine_evaluate(mural_engine *engine, const mural_d
 MURAL_API mural_status mural_engine_classify(mural_engine *engine, const mural_data *data, int32_t *best,
                                              mural_evaluation *facts, mural_error *err);
 
-/* Weights as safetensors under torchvision's names. save: rank 0 writes, all ranks call. load: rank 0 reads and
+/* Weights as safetensors under torchvision's names. save: rank 0 writes (the average of weights where that is what is
+ * evaluated), all ranks call. load: rank 0 reads and
  * broadcasts; a missing, unexpected or wrongly shaped tensor is MURAL_DATA naming it. */
 MURAL_API mural_status mural_engine_save_weights(mural_engine *engine, const char *path, mural_error *err);
 MURAL_API mural_status mural_engine_load_weights(mural_engine *engine, const char *path, mural_error *err);

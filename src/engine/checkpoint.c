@@ -17,8 +17,15 @@
 #include "engine/optimizer_state.h"
 #include "engine/weights.h"
 
-static const char *const names[] = {MU_CHECKPOINT_MODEL, MU_CHECKPOINT_OPTIMIZER, MU_CHECKPOINT_STATE};
+/* The last is there with an average of weights only. */
+static const char *const names[] = {MU_CHECKPOINT_MODEL, MU_CHECKPOINT_OPTIMIZER, MU_CHECKPOINT_STATE,
+                                    MU_CHECKPOINT_AVERAGE};
 #define NAMES (sizeof names / sizeof *names)
+
+const char *mu_checkpoint_evaluated(const mural_config *config)
+{
+	return config->optimizer.ema_evaluate ? MU_CHECKPOINT_AVERAGE : MU_CHECKPOINT_MODEL;
+}
 
 static void path_in(char path[MU_CHECKPOINT_FILE], const char *folder, const char *name)
 {
@@ -52,8 +59,13 @@ static mural_status write_state(const mural_engine *engine, const char *path, co
 static mural_status write_spans(const mural_engine *engine, const mu_store *store, const char *folder, mural_error *err)
 {
 	char path[MU_CHECKPOINT_FILE];
+	const mu_store weights = mu_store_view(store, mu_store_weights(store));
+	const mu_store average = mu_store_view(store, store->average);
 	path_in(path, folder, MU_CHECKPOINT_MODEL);
-	MU_TRY(mu_weights_save(&engine->vit, store, path, err));
+	MU_TRY(mu_weights_save(&engine->vit, &weights, path, err));
+	path_in(path, folder, MU_CHECKPOINT_AVERAGE);
+	if (store->average)
+		MU_TRY(mu_weights_save(&engine->vit, &average, path, err));
 	path_in(path, folder, MU_CHECKPOINT_OPTIMIZER);
 	return mu_optimizer_state_save(&engine->vit, store, path, err);
 }
@@ -74,7 +86,8 @@ static mural_status write_files(const mural_engine *engine, const char *folder, 
 		note.here = totals->validation.last;
 	if (totals)
 		note.best = totals->validation.best.step;
-	return mu_manifest_write(folder, engine->steps_done, &note, names, NAMES, err);
+	return mu_manifest_write(folder, engine->steps_done, &note, names, engine->store.average ? NAMES : NAMES - 1,
+	                         err);
 }
 
 /* Two folders trade places: in one move, or in two where the file system cannot (NFS). */
@@ -198,8 +211,13 @@ static mural_status read_set(mural_engine *engine, const mu_store *store, const 
 	size_t n = match(matches, engine);
 	path_in(path, set, MU_CHECKPOINT_STATE);
 	MU_TRY(mu_checkpoint_state_read(path, state, matches, n, err));
+	const mu_store weights = mu_store_view(store, mu_store_weights(store));
+	const mu_store average = mu_store_view(store, store->average);
 	path_in(path, set, MU_CHECKPOINT_MODEL);
-	MU_TRY(mu_weights_load(&engine->vit, store, path, err));
+	MU_TRY(mu_weights_load(&engine->vit, &weights, path, err));
+	path_in(path, set, MU_CHECKPOINT_AVERAGE);
+	if (store->average)
+		MU_TRY(mu_weights_load(&engine->vit, &average, path, err));
 	return load_moments(engine, store, set, err);
 }
 
@@ -222,10 +240,11 @@ static mural_status share_state(mural_engine *engine, mu_checkpoint_state *state
 
 static mural_status share_spans(mural_engine *engine, const mu_store *store, mural_error *err)
 {
-	MU_TRY(mu_comm_broadcast(engine->comm, store->parameters, store->elements * mu_dtype_bytes(store->type), 0,
-	                         err));
-	MU_TRY(mu_comm_broadcast(engine->comm, store->m, store->elements * sizeof(float), 0, err));
-	return mu_comm_broadcast(engine->comm, store->v, store->elements * sizeof(float), 0, err);
+	void *const spans[] = {mu_store_weights(store), store->m, store->v, store->average};
+	for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
+		if (spans[i])
+			MU_TRY(mu_comm_broadcast(engine->comm, spans[i], store->elements * sizeof(float), 0, err));
+	return MURAL_OK;
 }
 
 mural_status mu_checkpoint_load(mural_engine *engine, const char *set, mu_run_totals *totals, mural_error *err)

@@ -17,9 +17,13 @@
 #define MU_CHECKPOINT_MODEL "model.safetensors"
 #define MU_CHECKPOINT_OPTIMIZER "optimizer.safetensors" /* shards begin with "optimizer" as well */
 #define MU_CHECKPOINT_STATE "state.json"
+#define MU_CHECKPOINT_AVERAGE "average.safetensors" /* with mural.ema only */
 #define MU_CHECKPOINT_MANIFEST "manifest.json"
 #define MU_CHECKPOINT_NAME 64 /* bytes of a file's name */
 #define MU_CHECKPOINT_FILE (MURAL_CHECKPOINT_PATH + MU_CHECKPOINT_NAME) /* bytes of a file's path */
+
+/* The file of a set whose weights the run evaluates: the average where it does. */
+const char *mu_checkpoint_evaluated(const mural_config *config);
 
 /* As mural_checkpoint_save and _load, with what the run has summed up (NULL: there is no run around the engine). load: the caller
  * frees totals->epochs, on every rank. */

@@ -70,6 +70,7 @@ size_t mu_checkpoint_match(mu_match matches[MU_MATCHES], const mural_config *con
 	number(&l, "mural.seed", config->run.seed);
 	number(&l, "train_batch_size", config->batch.train_batch);
 	text(&l, "optimizer.type", config->optimizer.name);
+	text(&l, "mural.ema", config->optimizer.ema_decay > 0 ? "on" : "off");
 	text(&l, "the data set", train->name);
 	number(&l, "the number of training images", train->images);
 	text(&l, "mural.data.shuffle", config->data.shuffle ? "true" : "false");

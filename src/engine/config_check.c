@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/vit.h"
+
 static mural_status check_precision(mu_config_build *b)
 {
 	size_t fp16 = mu_config_find("fp16.enabled"), bf16 = mu_config_find("bf16.enabled");
@@ -64,6 +66,23 @@ static mural_status check_offload(mu_config_build *b)
 	return MURAL_OK;
 }
 
+/* Parameters that each are fine and do not go together. */
+static mural_status check_parameters(mu_config_build *b)
+{
+	const mural_optimizer_config *o = &b->values.config.optimizer;
+	if (o->kind == MURAL_OPTIMIZER_SGD && o->nesterov && (o->momentum == 0 || o->dampening != 0))
+		return mu_config_fail_row(b, mu_config_find("optimizer.params.nesterov"),
+		                          "expected a momentum above 0 and a dampening of 0 with it, got %g and %g",
+		                          o->momentum, o->dampening);
+	if (o->kind == MURAL_OPTIMIZER_LAMB && o->min_coeff > o->max_coeff)
+		return mu_config_fail_row(b, mu_config_find("optimizer.params.min_coeff"),
+		                          "expected at most max_coeff %g, got %g", o->max_coeff, o->min_coeff);
+	if (o->ema_decay == 0 && o->ema_evaluate)
+		return mu_config_fail_row(b, mu_config_find("mural.ema.evaluate"),
+		                          "expected mural.ema.decay above 0 with it, got 0: there is no average");
+	return MURAL_OK;
+}
+
 static mural_status check_optimizer(mu_config_build *b)
 {
 	const unsigned onebits = MU_OPT_ONEBIT_ADAM | MU_OPT_ZERO_ONE_ADAM | MU_OPT_ONEBIT_LAMB;
@@ -83,7 +102,7 @@ static mural_status check_optimizer(mu_config_build *b)
 		mu_config_warn(b, "W-NOEFFECT", b->given[mode].node, MU_CONFIG_NO_ROW,
 		               "AdamW always decays apart from the gradient; "
 		               "the type \"Adam\" with adam_w_mode false does not");
-	return MURAL_OK;
+	return check_parameters(b);
 }
 
 /* Means and deviations: both, and as many as the model has channels. */
@@ -167,6 +186,19 @@ static void warn_of_two_rates(mu_config_build *b)
 	               tests ? "begins at" : "peaks at", used, asked, mu_config_origin_text(b, lr, from));
 }
 
+/* What is frozen depends on the model's tensors. */
+static mural_status check_freeze(mu_config_build *b)
+{
+	mural_error err = {0};
+	mu_vit vit;
+	if (!b->values.config.optimizer.freeze[0])
+		return MURAL_OK;
+	MU_TRY(mu_vit_init(&vit, &b->values.config.model, b->err));
+	mural_status status = mu_vit_freeze(&vit, b->values.config.optimizer.freeze, &err);
+	mu_vit_release(&vit);
+	return status == MURAL_OK ? MURAL_OK : mu_config_fail_row(b, mu_config_find("mural.freeze"), "%s", err.message);
+}
+
 static mural_status check_schedule(mu_config_build *b)
 {
 	const mural_schedule_config *s = &b->values.config.schedule;
@@ -204,5 +236,6 @@ mural_status mu_config_check(mu_config_build *b)
 	MU_TRY(check_schedule(b));
 	MU_TRY(check_normalisation(b));
 	MU_TRY(check_validation(b));
-	return check_model(b);
+	MU_TRY(check_model(b));
+	return check_freeze(b);
 }

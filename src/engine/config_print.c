@@ -113,6 +113,7 @@ static mu_config_values values_of(const mural_config *config)
 	v.fp16 = config->engine.precision == MURAL_FP16;
 	v.bf16 = config->engine.precision == MURAL_BF16;
 	v.adam_w_mode = config->optimizer.kind != MURAL_OPTIMIZER_ADAM;
+	v.muon_lr = config->optimizer.lr;
 	snprintf(v.model, sizeof v.model, "%s", config->model.preset);
 	if (config->schedule.kind >= MURAL_SCHEDULE_WARMUP)
 		v.scheduler = (int)config->schedule.kind - (int)MURAL_SCHEDULE_WARMUP;

@@ -31,6 +31,8 @@ static const char *fallback_of(const mu_config_build *b, size_t row)
 		return "0.9, 0.95";
 	if (!strcmp(key, "optimizer.params.weight_decay") && b->given[mu_config_find("optimizer")].node)
 		return "0";
+	if (!strcmp(key, "optimizer.params.momentum"))
+		return b->optimizer->bit == MU_OPT_MUON ? "0.95" : "0";
 	if (!strcmp(key, "scheduler.params.warmup_max_lr") && b->schedule == MURAL_SCHEDULE_WARMUP_DECAY)
 		return "0.001";
 	return mu_config_rows[row].fallback;
@@ -118,7 +120,38 @@ static mural_status store_preset(mu_config_build *b)
 	return MURAL_OK;
 }
 
-/* One kind of adam, precision and schedule out of what the file says about each. */
+static mural_optimizer_kind kind_of(const char *name, bool adam_w_mode)
+{
+	static const struct {
+		const char *name;
+		mural_optimizer_kind kind;
+	} kinds[] = {{"adamw", MURAL_OPTIMIZER_ADAMW},
+	             {"sgd", MURAL_OPTIMIZER_SGD},
+	             {"lion", MURAL_OPTIMIZER_LION},
+	             {"lamb", MURAL_OPTIMIZER_LAMB},
+	             {"muon", MURAL_OPTIMIZER_MUON}};
+	if (!strcmp(name, "adam"))
+		return adam_w_mode ? MURAL_OPTIMIZER_ADAMW : MURAL_OPTIMIZER_ADAM;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (!strcmp(name, kinds[i].name))
+			return kinds[i].kind;
+	return MURAL_OPTIMIZER_OTHER;
+}
+
+/* DeepSpeed's Muon takes `lr` for both sides, each side's own before it, and has a default for each. */
+static void settle_muon(mu_config_build *b)
+{
+	mural_optimizer_config *o = &b->values.config.optimizer;
+	size_t lr = mu_config_find("optimizer.params.lr"), muon = mu_config_find("optimizer.params.muon_lr"),
+	       adam = mu_config_find("optimizer.params.adam_lr");
+	if (!said(b, adam))
+		o->adam_lr = said(b, lr) ? o->lr : 3e-4;
+	if (said(b, muon))
+		o->lr = b->values.muon_lr;
+	o->nesterov = o->bias_correction = true;
+}
+
+/* One kind of optimizer out of what the file says. */
 static void settle_optimizer(mu_config_build *b)
 {
 	mural_optimizer_config *o = &b->values.config.optimizer;
@@ -126,11 +159,9 @@ static void settle_optimizer(mu_config_build *b)
 	for (; b->values.optimizer_type[i] && i + 1 < sizeof o->name; i++)
 		o->name[i] = (char)tolower((unsigned char)b->values.optimizer_type[i]);
 	o->name[i] = '\0';
-	o->kind = MURAL_OPTIMIZER_OTHER;
-	if (!strcmp(o->name, "adamw") || (!strcmp(o->name, "adam") && b->values.adam_w_mode))
-		o->kind = MURAL_OPTIMIZER_ADAMW;
-	else if (!strcmp(o->name, "adam"))
-		o->kind = MURAL_OPTIMIZER_ADAM;
+	o->kind = kind_of(o->name, b->values.adam_w_mode);
+	if (o->kind == MURAL_OPTIMIZER_MUON)
+		settle_muon(b);
 }
 
 /* A parameter without a default: absent, it is missed in the block that should hold it. */

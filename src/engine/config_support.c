@@ -124,7 +124,8 @@ mural_status mural_config_check_supported(const mural_config *config, const mura
 		return not_supported(report, "bf16.enabled", "true", " yet: this build trains in fp32", err);
 	if (config->optimizer.kind == MURAL_OPTIMIZER_OTHER) {
 		snprintf(value, sizeof value, "\"%s\"", config->optimizer.name);
-		return not_supported(report, "optimizer.type", value, " yet: this build has Adam and AdamW", err);
+		return not_supported(report, "optimizer.type", value,
+		                     " yet: this build has Adam, AdamW, SGD, Lamb, Lion and Muon", err);
 	}
 	snprintf(value, sizeof value, "%d", e->zero_stage);
 	if (e->zero_stage > 0)

@@ -47,14 +47,15 @@ static mural_status create_parts(mural_engine *engine, mural_error *err)
 	const mural_config *config = &engine->config;
 	MU_TRY(mural_model_config_check(&config->model, err));
 	MU_TRY(mu_vit_init(&engine->vit, &config->model, err));
-	mu_vit_apply_decay_rule(&engine->vit, config->optimizer.decay_rule == MURAL_DECAY_WEIGHTS);
 	MU_TRY(open_device(engine, err));
+	MU_TRY(mu_engine_apply_rules(engine, err));
 	MU_TRY(mu_engine_allocate(engine, err));
 	if (!engine->training)
 		return MURAL_OK;
-	MU_TRY(mu_segments_init(&engine->segments, engine->vit.units, engine->vit.n_units, err));
-	return mu_reducer_init(&engine->reducer, &engine->store, engine->comm, config->engine.reduce_bucket,
-	                       config->engine.overlap_comm, err);
+	const mu_reducer_settings settings = {.first_unit = engine->first_trained,
+	                                      .bucket_elements = config->engine.reduce_bucket,
+	                                      .overlap = config->engine.overlap_comm};
+	return mu_reducer_init(&engine->reducer, &engine->store, engine->comm, &settings, err);
 }
 
 static mural_status initialise(mural_engine *engine, const mu_store *store, mural_error *err)
@@ -65,19 +66,31 @@ static mural_status initialise(mural_engine *engine, const mu_store *store, mura
 	return MURAL_OK;
 }
 
+/* What follows from new weights: the average begins with them. */
+static mural_status follow_weights(mural_engine *engine, mural_error *err)
+{
+	const mu_store *store = &engine->store;
+	if (!store->average)
+		return MURAL_OK;
+	return engine->device.table->copy(engine->device.queue, store->average, mu_store_weights(store),
+	                                  store->elements * sizeof(float), err);
+}
+
 /* All ranks: rank 0's weights, made here or from a file, to everybody. path: NULL for first weights. */
 static mural_status share_weights(mural_engine *engine, const char *path, mural_error *err)
 {
 	mu_mirror mirror;
 	mural_status status =
 	        mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_WEIGHTS, false, err);
+	mu_store weights = mu_store_view(&mirror.store, mu_store_weights(&mirror.store));
 	if (status == MURAL_OK && engine->ranks->rank == 0)
-		status = path ? mu_weights_load(&engine->vit, &mirror.store, path, err)
-		              : initialise(engine, &mirror.store, err);
+		status = path ? mu_weights_load(&engine->vit, &weights, path, err) : initialise(engine, &weights, err);
 	MU_TRY_OUT(mu_comm_agree(engine->comm, status, err));
-	MU_TRY_OUT(mu_comm_broadcast(engine->comm, mirror.store.parameters,
-	                             engine->store.elements * mu_dtype_bytes(engine->store.type), 0, err));
-	status = mu_comm_agree(engine->comm, mu_mirror_write(&mirror, err), err);
+	MU_TRY_OUT(mu_comm_broadcast(engine->comm, weights.parameters, weights.elements * sizeof(float), 0, err));
+	status = mu_mirror_write(&mirror, err);
+	if (status == MURAL_OK)
+		status = follow_weights(engine, err);
+	status = mu_comm_agree(engine->comm, status, err);
 out:
 	mu_mirror_close(&mirror);
 	return status;
@@ -86,12 +99,20 @@ out:
 /* Zero moments: what the first update starts from. Zero gradients too, so that no page of them is new to a step. */
 static mural_status clear_state(mural_engine *engine, mural_error *err)
 {
-	const mu_device_table *device = engine->device.table;
-	size_t elements = engine->store.elements;
-	MU_TRY(device->zero(engine->device.queue, engine->store.gradients,
-	                    elements * mu_dtype_bytes(engine->store.type), err));
-	MU_TRY(device->zero(engine->device.queue, engine->store.m, elements * sizeof(float), err));
-	return device->zero(engine->device.queue, engine->store.v, elements * sizeof(float), err);
+	const mu_store *store = &engine->store;
+	const struct {
+		void *span;
+		size_t bytes;
+	} spans[] = {{store->gradients, mu_dtype_bytes(store->settings.gradient_type)},
+	             {store->partial, mu_dtype_bytes(store->type)},
+	             {store->m, sizeof(float)},
+	             {store->v, sizeof(float)},
+	             {store->direction, sizeof(float)}};
+	for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
+		if (spans[i].span)
+			MU_TRY(engine->device.table->zero(engine->device.queue, spans[i].span,
+			                                  store->elements * spans[i].bytes, err));
+	return MURAL_OK;
 }
 
 static mural_status first_state(mural_engine *engine, mural_error *err)
@@ -235,15 +256,23 @@ mural_status mural_engine_train_begin(mural_engine *engine, mural_error *err)
 	return mu_comm_agree(engine->comm, begin_on_this_rank(engine, err), err);
 }
 
+/* The average where it is what is evaluated. */
+static float *saved_weights(const mural_engine *engine, const mu_store *mirror)
+{
+	return mirror->average && engine->config.optimizer.ema_evaluate ? mirror->average : mu_store_weights(mirror);
+}
+
 mural_status mural_engine_save_weights(mural_engine *engine, const char *path, mural_error *err)
 {
 	mural_status status = MURAL_OK;
 	if (engine->ranks->rank == 0) {
 		mu_mirror mirror;
-		status = mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_WEIGHTS,
-		                        true, err);
-		if (status == MURAL_OK)
-			status = mu_weights_save(&engine->vit, &mirror.store, path, err);
+		status = mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_ALL, true,
+		                        err);
+		if (status == MURAL_OK) {
+			mu_store weights = mu_store_view(&mirror.store, saved_weights(engine, &mirror.store));
+			status = mu_weights_save(&engine->vit, &weights, path, err);
+		}
 		mu_mirror_close(&mirror);
 	}
 	return mu_comm_agree(engine->comm, status, err);

@@ -1,6 +1,7 @@
 /* The engine's parts, shared by the files of src/engine that make it up.
  *
  *     memory.c    plans and allocates blocks, lays out store and passes
+ *     rules.c     which tensors decay, are frozen, have rates of their own
  *     engine.c    creation, weights, facts
  *     step.c      one optimizer step
  *     ledger.h    per-step values on the device     feed.h  micro-batches on their way there
@@ -22,7 +23,7 @@
 #include "optim/update.h"
 
 /* Uses of a block that are never alive together: each has an arena of its own over the same memory. */
-typedef enum mu_use { MU_USE_TRAIN, MU_USE_EVALUATE, MU_USE_NORM, MU_USE_COUNT } mu_use;
+typedef enum mu_use { MU_USE_TRAIN, MU_USE_EVALUATE, MU_USE_UPDATE, MU_USE_COUNT } mu_use;
 
 typedef struct mu_block {
 	const char *name;
@@ -65,7 +66,9 @@ struct mural_engine {
 	mu_reducer reducer;
 	mu_segments segments;
 	mu_vit_pass *train_pass, *evaluate_pass;
-	void *norm_scratch;
+	void *norm_scratch, *update_scratch;
+	size_t first_trained; /* units before it need no backward */
+	bool any_frozen;
 	mural_memory_plan plan;
 
 	const mural_data *train; /* borrowed; NULL if not given */
@@ -80,6 +83,9 @@ struct mural_engine {
 /* mural_engine_create with a table of operations that the configuration does not name; ops NULL: the one it names. */
 mural_status mu_engine_create_on(mural_engine **engine, const mural_engine_settings *settings, const mu_ops *ops,
                                  mural_error *err);
+
+/* Marks tensors as the configuration wants them, and makes the optimizer's segments. Before memory is planned. */
+mural_status mu_engine_apply_rules(mural_engine *engine, mural_error *err);
 
 /* Plans memory, refuses what does not fit, allocates and lays everything out. engine_release_memory undoes it and takes a
  * half-made engine. */

@@ -13,14 +13,22 @@ typedef struct evaluation {
 	        *seen_B; /* best classes of one micro-batch, on the device and on the host; NULL without marks */
 } evaluation;
 
+/* The weights, or their average where that is asked for. */
+static mu_store evaluated(const mural_engine *engine)
+{
+	const mu_store *store = &engine->store;
+	const bool average = store->average && engine->config.optimizer.ema_evaluate;
+	return average ? mu_store_view(store, store->average) : *store;
+}
+
 static mural_status evaluate_batch(evaluation *e, const mu_batch *at, mural_error *err)
 {
 	mural_engine *engine = e->engine;
 	mu_vit_input input = mu_engine_input(engine, e->data, at);
+	const mu_store store = evaluated(engine);
 	input.label_smoothing = 0;
 	for (size_t u = 0; u < engine->vit.n_units; u++)
-		MU_TRY(mu_vit_forward_unit(engine->evaluate_pass, u, mu_store_parameters(&engine->store, u), &input,
-		                           err));
+		MU_TRY(mu_vit_forward_unit(engine->evaluate_pass, u, mu_store_parameters(&store, u), &input, err));
 	return mu_vit_loss(engine->evaluate_pass, &input, &engine->ledger.record->sums, e->best_B, err);
 }
 

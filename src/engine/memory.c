@@ -61,11 +61,34 @@ static void take_feed(mural_engine *engine, mu_use use, size_t capacity, mu_feed
 	mu_feed_take(feed, engine->shared, &settings, &engine->step.arena[use]);
 }
 
+static mu_store_settings store_settings(const mural_engine *engine)
+{
+	const mural_optimizer_config *optimizer = &engine->config.optimizer;
+	const mu_optimizer_needs needs = mu_update_needs(optimizer);
+	return (mu_store_settings){.type = MU_F32,
+	                           .gradient_type = MU_F32,
+	                           .rule = mu_store_rule_for(engine->config.engine.zero_stage),
+	                           .training = engine->training,
+	                           .moments = needs.spans,
+	                           .direction = needs.work,
+	                           .average = optimizer->ema_decay > 0};
+}
+
+static void take_update(mural_engine *engine)
+{
+	mu_arena *scratch = &engine->scratch.arena[MU_USE_UPDATE];
+	const mu_sum_squares norm = {.type = engine->store.settings.gradient_type, .n = engine->store.elements};
+	const size_t update = mu_update_workspace(&engine->segments, &engine->config.optimizer, engine->store.type,
+	                                          engine->ops, engine->context);
+	engine->norm_scratch = mu_arena_take(scratch, engine->ops->sum_squares_workspace(engine->context, &norm));
+	engine->update_scratch = mu_arena_take(scratch, update);
+}
+
 /* Takes everything from the blocks' arenas, measuring or real. */
 static mural_status lay_out(mural_engine *engine, size_t capacity, mural_error *err)
 {
-	mu_store_rule rule = mu_store_rule_for(engine->config.engine.zero_stage);
-	MU_TRY(mu_store_init(&engine->store, engine->vit.units, engine->vit.n_units, MU_F32, rule, engine->training,
+	const mu_store_settings settings = store_settings(engine);
+	MU_TRY(mu_store_init(&engine->store, engine->vit.units, engine->vit.n_units, &settings,
 	                     &engine->model.arena[MU_USE_TRAIN], err));
 	mu_ledger_take(&engine->ledger, &engine->device, engine->shared, &engine->model.arena[MU_USE_TRAIN],
 	               &engine->exchange.arena[MU_USE_TRAIN]);
@@ -75,9 +98,7 @@ static mural_status lay_out(mural_engine *engine, size_t capacity, mural_error *
 		return MURAL_OK;
 	take_feed(engine, MU_USE_TRAIN, capacity, &engine->train_feed);
 	MU_TRY(make_pass(engine, MU_USE_TRAIN, capacity, &engine->train_pass, err));
-	mu_sum_squares norm = {.type = engine->store.type, .n = engine->store.elements};
-	size_t bytes = engine->ops->sum_squares_workspace(engine->context, &norm);
-	engine->norm_scratch = mu_arena_take(&engine->scratch.arena[MU_USE_NORM], bytes);
+	take_update(engine);
 	return MURAL_OK;
 }
 

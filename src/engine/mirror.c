@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define SPANS 3
+#define SPANS 4
 
 typedef struct span {
 	void **mirror;
@@ -14,10 +14,14 @@ typedef struct span {
 static void list_spans(mu_mirror *m, span list[SPANS])
 {
 	const mu_store *from = m->original;
-	const size_t state = from->elements * sizeof(float);
-	list[0] = (span){&m->store.parameters, from->parameters, from->elements * mu_dtype_bytes(from->type)};
-	list[1] = (span){&m->store.m, from->m, state};
-	list[2] = (span){&m->store.v, from->v, state};
+	const size_t bytes = from->elements * sizeof(float);
+	if (from->master)
+		list[0] = (span){(void **)&m->store.master, from->master, bytes};
+	else
+		list[0] = (span){&m->store.parameters, from->parameters, bytes};
+	list[1] = (span){&m->store.m, from->m, bytes};
+	list[2] = (span){&m->store.v, from->v, bytes};
+	list[3] = (span){(void **)&m->store.average, from->average, bytes};
 }
 
 static mural_status read_spans(mu_mirror *mirror, mural_error *err)
@@ -35,7 +39,7 @@ mural_status mu_mirror_open(mu_mirror *mirror, const mu_store *store, const mu_d
                             mu_mirror_part part, bool read, mural_error *err)
 {
 	*mirror = (mu_mirror){.store = *store, .original = store, .device = device, .shared = shared};
-	mirror->store.gradients = NULL;
+	mirror->store.gradients = mirror->store.partial = mirror->store.direction = NULL;
 	if (shared)
 		return MURAL_OK;
 	span list[SPANS];

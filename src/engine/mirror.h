@@ -10,12 +10,12 @@
 #include "engine/store.h"
 
 typedef enum mu_mirror_part {
-	MU_MIRROR_WEIGHTS, /* parameters */
-	MU_MIRROR_ALL /* and optimizer state */
+	MU_MIRROR_WEIGHTS, /* fp32 weights: masters, or parameters that are their own */
+	MU_MIRROR_ALL /* and moments and average */
 } mu_mirror_part;
 
 typedef struct mu_mirror {
-	mu_store store; /* its gradients are not there to use; borrows the original's tables */
+	mu_store store; /* without the spans that are not mirrored; borrows the original's tables */
 	const mu_store *original;
 	const mu_device *device;
 	bool shared;
@@ -24,7 +24,7 @@ typedef struct mu_mirror {
 /* The store as it is now (read), or with undefined contents. On failure nothing stays open. */
 mural_status mu_mirror_open(mu_mirror *mirror, const mu_store *store, const mu_device *device, bool shared,
                             mu_mirror_part part, bool read, mural_error *err);
-/* Back to the device. */
+/* Back to the device. Narrow parameters do not follow their masters yet. */
 mural_status mu_mirror_write(mu_mirror *mirror, mural_error *err);
 void mu_mirror_close(mu_mirror *mirror);
 

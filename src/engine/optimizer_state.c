@@ -38,20 +38,22 @@ static moment make_moment(const mu_tensor *tensor, const char *kind, void *span,
 static mural_status list_moments(moments *all, const mu_vit *vit, const mu_store *store, mural_error *err)
 {
 	size_t n = 0;
-	if (store->type != MU_F32 || !store->m)
+	if (store->type == MU_F64)
 		return mu_bug(err, "optimizer state is kept in files from fp32 moments only");
 	for (size_t u = 0; u < vit->n_units; u++)
 		n += 2 * vit->units[u].n_tensors;
-	*all = (moments){.list = calloc(n, sizeof *all->list)};
+	*all = (moments){.list = calloc(n + 1, sizeof *all->list)};
 	if (!all->list)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the table of %zu moments", n);
 	for (size_t u = 0; u < vit->n_units; u++)
 		for (size_t i = 0; i < vit->units[u].n_tensors; i++) {
 			const mu_tensor *tensor = &vit->units[u].tensors[i];
-			all->list[all->count++] = make_moment(tensor, "exp_avg", store->m, store->offset[u]);
-			all->list[all->count++] = make_moment(tensor, "exp_avg_sq", store->v, store->offset[u]);
+			if (store->m)
+				all->list[all->count++] = make_moment(tensor, "exp_avg", store->m, store->offset[u]);
+			if (store->v)
+				all->list[all->count++] = make_moment(tensor, "exp_avg_sq", store->v, store->offset[u]);
 		}
-	qsort(all->list, n, sizeof *all->list, by_name);
+	qsort(all->list, all->count, sizeof *all->list, by_name);
 	return MURAL_OK;
 }
 
@@ -59,8 +61,8 @@ mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, c
 {
 	moments all;
 	MU_TRY(list_moments(&all, vit, store, err));
-	mu_safetensors_item *items = calloc(all.count, sizeof *items);
-	mu_safetensors_note *notes = calloc(all.count, sizeof *notes);
+	mu_safetensors_item *items = calloc(all.count + 1, sizeof *items);
+	mu_safetensors_note *notes = calloc(all.count + 1, sizeof *notes);
 	mural_status status = MURAL_OK;
 	if (!items || !notes)
 		status = mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the table of %zu moments", all.count);

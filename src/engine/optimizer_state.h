@@ -1,7 +1,8 @@
 /* Optimizer state as safetensors: the moments of each parameter by its name, so that any number of ranks and any sharding can
  * read what any other has written.
  *
- * A tensor "exp_avg.NAME" or "exp_avg_sq.NAME" (F32, one dim) holds elements [begin, end) of the parameter NAME, counted in
+ * A tensor "exp_avg.NAME" (first moment or momentum) or "exp_avg_sq.NAME" (second moment), as many as the optimizer has, F32
+ * with one dim, holds elements [begin, end) of the parameter NAME, counted in
  * row-major order. The metadata say under the tensor's name "BEGIN END TOTAL". A state may be spread over several files, each
  * with its ranges; taken in order they tile every parameter. This build writes one file with whole tensors and reads any.
  * SPDX-License-Identifier: MIT */
@@ -11,7 +12,7 @@
 #include "engine/store.h"
 #include "model/vit.h"
 
-/* Both work on host memory and moments of type MU_F32. */
+/* Both work on host memory. */
 
 mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, const char *path, mural_error *err);
 

@@ -13,16 +13,16 @@ static size_t bucket_limit(const mu_store *store, size_t asked)
 	return asked < limit ? asked : limit;
 }
 
-mural_status mu_reducer_init(mu_reducer *reducer, const mu_store *store, mu_comm *comm, size_t bucket_elements,
-                             bool overlap, mural_error *err)
+mural_status mu_reducer_init(mu_reducer *reducer, const mu_store *store, mu_comm *comm,
+                             const mu_reducer_settings *settings, mural_error *err)
 {
-	*reducer = (mu_reducer){.store = store, .comm = comm, .overlap = overlap};
+	*reducer = (mu_reducer){.store = store, .comm = comm, .overlap = settings->overlap};
 	reducer->buckets = calloc(store->n_units, sizeof *reducer->buckets);
 	if (!reducer->buckets)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the table of gradient buckets");
-	size_t limit = bucket_limit(store, bucket_elements);
+	size_t limit = bucket_limit(store, settings->bucket_elements);
 	mu_bucket *open = NULL;
-	for (size_t u = store->n_units; u-- > 0;) {
+	for (size_t u = store->n_units; u-- > settings->first_unit;) {
 		size_t elements = store->units[u].elements;
 		if (!open || open->elements + elements > limit)
 			open = &reducer->buckets[reducer->n_buckets++];

@@ -22,6 +22,12 @@ typedef struct mu_bucket {
 	mu_pending pending;
 } mu_bucket;
 
+typedef struct mu_reducer_settings {
+	size_t first_unit; /* units before it are frozen: they have no gradients */
+	size_t bucket_elements; /* at most */
+	bool overlap; /* begin during backward */
+} mu_reducer_settings;
+
 typedef struct mu_reducer {
 	const mu_store *store; /* borrowed, as comm */
 	mu_comm *comm;
@@ -35,8 +41,8 @@ typedef struct mu_reducer_times {
 	double hidden; /* seconds of communication behind computation */
 } mu_reducer_times;
 
-mural_status mu_reducer_init(mu_reducer *reducer, const mu_store *store, mu_comm *comm, size_t bucket_elements,
-                             bool overlap, mural_error *err);
+mural_status mu_reducer_init(mu_reducer *reducer, const mu_store *store, mu_comm *comm,
+                             const mu_reducer_settings *settings, mural_error *err);
 void mu_reducer_release(mu_reducer *reducer);
 
 /* The unit's gradients are complete (last micro-batch of the step). Units must come in falling order. */

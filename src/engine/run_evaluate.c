@@ -72,7 +72,7 @@ static mural_status find_weights(const evaluation *e, const char *weights, mural
 		return MURAL_OK;
 	}
 	MU_TRY(find_set(set, run_dir, e->options->checkpoint, err));
-	snprintf(result->weights, sizeof result->weights, "%s/" MU_CHECKPOINT_MODEL, set);
+	snprintf(result->weights, sizeof result->weights, "%s/%s", set, mu_checkpoint_evaluated(e->config));
 	return MURAL_OK;
 }
 

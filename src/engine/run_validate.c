@@ -103,7 +103,7 @@ static mural_status load_best(mu_run *r, mural_error *err)
 	if (status == MURAL_OK && r->rank == 0)
 		status = mural_checkpoint_verify(set, err);
 	MU_TRY(mu_comm_agree(r->comm, status, err));
-	snprintf(path, sizeof path, "%s/" MU_CHECKPOINT_MODEL, set);
+	snprintf(path, sizeof path, "%s/%s", set, mu_checkpoint_evaluated(r->config));
 	return mural_engine_load_weights(r->engine, path, err);
 }
 

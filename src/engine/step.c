@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "engine/engine_internal.h"
+#include "optim/ema.h"
 
 mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch)
 {
@@ -43,7 +44,7 @@ static mural_status backward(mural_engine *engine, const mu_vit_input *input, bo
                              mu_step_state *state, mural_error *err)
 {
 	double from = mu_now();
-	for (size_t u = engine->vit.n_units; u-- > 0;) {
+	for (size_t u = engine->vit.n_units; u-- > engine->first_trained;) {
 		mu_pulse_mark(&engine->pulse, "backward of unit", u);
 		if (!empty)
 			MU_TRY(mu_vit_backward_unit(engine->train_pass, u, mu_store_parameters(&engine->store, u),
@@ -115,19 +116,52 @@ mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mur
 	return status == MURAL_OK ? MURAL_OK : mu_comm_agree(engine->comm, status, err);
 }
 
+static mural_status add_squares(mural_engine *engine, size_t offset, size_t elements, mural_error *err)
+{
+	const mu_store *store = &engine->store;
+	const mu_dtype type = store->settings.gradient_type;
+	const mu_sum_squares call = {.type = type,
+	                             .n = elements,
+	                             .x = (const char *)store->gradients + offset * mu_dtype_bytes(type),
+	                             .sum = &engine->ledger.record->squares,
+	                             .scratch = engine->norm_scratch};
+	return engine->ops->sum_squares(engine->context, &call, err);
+}
+
+/* Of what is trained: frozen tensors of units that go backward have gradients too, which nobody follows. */
+static mural_status gradient_squares(mural_engine *engine, mural_error *err)
+{
+	if (!engine->any_frozen)
+		return add_squares(engine, 0, engine->store.elements, err);
+	for (size_t i = 0; i < engine->segments.count; i++) {
+		const mu_segment *segment = &engine->segments.list[i];
+		MU_TRY(add_squares(engine, segment->offset, segment->elements, err));
+	}
+	return MURAL_OK;
+}
+
+static mural_status average(mural_engine *engine, mural_error *err)
+{
+	const mu_store *store = &engine->store;
+	const mu_ema call = {.type = store->type,
+	                     .n = store->elements,
+	                     .at = &engine->ledger.record->decision,
+	                     .parameter = store->parameters,
+	                     .master = store->master,
+	                     .average = store->average};
+	return store->average ? mu_ema_apply(&call, engine->ops, engine->context, err) : MURAL_OK;
+}
+
 /* From the summed gradient to new weights, all on the device. */
 static mural_status update(mural_engine *engine, const mu_step_state *state, mural_error *err)
 {
 	const mural_optimizer_config *optimizer = &engine->config.optimizer;
 	const mu_store *store = &engine->store;
 	mu_step_record *record = engine->ledger.record;
-	const mu_sum_squares norm = {.type = store->type,
-	                             .n = store->elements,
-	                             .x = store->gradients,
-	                             .sum = &record->squares,
-	                             .scratch = engine->norm_scratch};
 	const mu_settle settle = {.clipping = optimizer->clipping,
 	                          .bias_correction = optimizer->bias_correction,
+	                          .ema_decay = optimizer->ema_decay,
+	                          .ema_warm_up = optimizer->ema_warm_up,
 	                          .micro = state->counts,
 	                          .rates = engine->ledger.rates,
 	                          .n_rates = MU_LEDGER_RATES,
@@ -137,10 +171,13 @@ static mural_status update(mural_engine *engine, const mu_step_state *state, mur
 	                        .m = store->m,
 	                        .v = store->v,
 	                        .gradients = store->gradients,
+	                        .work = store->direction,
+	                        .scratch = engine->update_scratch,
 	                        .decision = &record->decision};
-	MU_TRY(engine->ops->sum_squares(engine->context, &norm, err));
+	MU_TRY(gradient_squares(engine, err));
 	MU_TRY(engine->ops->settle(engine->context, &settle, err));
-	return mu_update_apply(&engine->segments, optimizer, &call, engine->ops, engine->context, err);
+	MU_TRY(mu_update_apply(&engine->segments, optimizer, &call, engine->ops, engine->context, err));
+	return average(engine, err);
 }
 
 /* Every rank finds the same in the record: they fail together, and one of them speaks. */

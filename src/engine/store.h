@@ -7,8 +7,17 @@
  * Spans of all units lie behind each other in unit order, in each of the arrays below, so a run of neighbouring units
  * is one contiguous range: a bucket, or one pass of the optimizer.
  *
- *     parameters: | unit 0 | unit 1 | ... | unit L + 1 |       gradients, m, v: the same layout
+ *     parameters: | unit 0 | unit 1 | ... | unit L + 1 |       all other spans: the same layout
  *                 ^ offset[0] ^ offset[1]               ^ offset[n_units] = elements
+ *
+ *     span         type                       there is one
+ *     parameters   parameters'                always
+ *     master       fp32                       for narrow parameters: what the optimizer changes, and files keep
+ *     gradients    gradients'                 training: of the step
+ *     partial      parameters'                training, if gradients have another type: of one micro-batch
+ *     m, v         fp32                       training: moments, as many as the optimizer has
+ *     direction    fp32                       training: where the optimizer's step is made up first; may be gradients
+ *     average      fp32                       training with an average of weights
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_STORE_H
 #define MU_ENGINE_STORE_H
@@ -28,28 +37,47 @@ typedef struct mu_store_bytes {
 	size_t parameters, gradients, optimizer;
 } mu_store_bytes;
 
+typedef struct mu_store_settings {
+	mu_dtype type; /* of parameters and activations */
+	mu_dtype gradient_type; /* type, or MU_F32 */
+	mu_store_rule rule;
+	bool training;
+	size_t moments; /* 0, 1, 2 */
+	bool direction, average;
+} mu_store_settings;
+
 typedef struct mu_store {
 	const mu_unit *units; /* borrowed */
 	size_t n_units;
-	mu_dtype type; /* of parameters and gradients */
-	mu_store_rule rule;
+	mu_store_settings settings;
+	mu_dtype type; /* of parameters */
 	size_t *offset; /* [n_units + 1] elements */
 	size_t elements;
-	void *parameters, *gradients;
-	void *m, *v; /* optimizer state, fp32; NULL without training */
+	void *parameters;
+	float *master;
+	void *gradients, *partial;
+	void *m, *v, *direction;
+	float *average;
 	mu_store_bytes bytes;
 } mu_store;
 
 /* What ZeRO stage 0 .. 3 means. */
 mu_store_rule mu_store_rule_for(int stage);
 
-/* Lays the spans out in `model`. training: gradients and optimizer state too. Contents are undefined. */
-mural_status mu_store_init(mu_store *store, const mu_unit *units, size_t n_units, mu_dtype type, mu_store_rule rule,
-                           bool training, mu_arena *model, mural_error *err);
+/* Lays the spans out in `model`. Contents are undefined. */
+mural_status mu_store_init(mu_store *store, const mu_unit *units, size_t n_units, const mu_store_settings *settings,
+                           mu_arena *model, mural_error *err);
 void mu_store_release(mu_store *store);
+
+/* The same layout with fp32 weights alone, at `values`: for files. Borrows the store's table. */
+mu_store mu_store_view(const mu_store *store, float *values);
+
+/* The weights that count, fp32: masters, or parameters that are their own. */
+float *mu_store_weights(const mu_store *store);
 
 /* A unit's whole span, ready to compute with, until the next call for another unit (a sharded store gathers it). */
 void *mu_store_parameters(const mu_store *store, size_t unit);
+/* Where backward adds a unit's gradients. */
 void *mu_store_gradients(const mu_store *store, size_t unit);
 
 #endif

@@ -51,6 +51,14 @@ void mu_vit_apply_trust_rule(mu_vit *vit, bool decaying_only);
  * Adam's here: they embed. */
 void mu_vit_apply_muon_rule(mu_vit *vit);
 
+/* Sets MU_TENSOR_FROZEN by a list of what is not trained, "" for nothing: items between commas, each
+ *     embed | blocks | blocks.A | blocks.A-B | head      whole units; the head's has the final norm too
+ *     a pattern of tensor names with * and ?             as in file names
+ * MURAL_USAGE naming an item that means nothing, or if nothing is left to train. */
+mural_status mu_vit_freeze(mu_vit *vit, const char *list, mural_error *err);
+/* The first unit with a tensor that is trained; those before it need no backward. */
+size_t mu_vit_first_trained(const mu_vit *vit);
+
 /* Fills one unit's span (type MU_F32 or MU_F64) with initial values by the configuration's scheme, a pure function of
  * seed and tensor number. Padding becomes 0. */
 mural_status mu_vit_initialise(const mu_vit *vit, size_t unit, uint32_t seed, mu_dtype type, void *span,

@@ -12,10 +12,9 @@
 
 #include <cmocka.h>
 
-#include "base/files.h"
 #include "engine/checkpoint.h"
-#include "engine/engine_internal.h"
 #include "support/data_files.h"
+#include "support/small_run.h"
 
 #define BLOCKS 16
 #define STEPS 7
@@ -104,6 +103,13 @@ ROW(cross_entropy, cross_entropy)
 ROW(adamw, adamw)
 ROW(sum_squares, sum_squares)
 ROW(settle, settle)
+ROW(lamb, lamb)
+ROW(momentum, momentum)
+ROW(newton_schulz, newton_schulz)
+ROW(tensor_norms, tensor_norms)
+ROW(apply_update, apply_update)
+ROW(ema, ema)
+ROW(cast, cast)
 
 static mu_device_table card;
 static mu_ops ops;
@@ -136,78 +142,13 @@ static void make_card(void)
 	ops.adamw = adamw;
 	ops.sum_squares = sum_squares;
 	ops.settle = settle;
-}
-
-static const char *const task[] = {
-        "--model",
-        "mu",
-        "--image-size",
-        "8",
-        "--patch",
-        "4",
-        "--channels",
-        "1",
-        "--classes",
-        "3",
-        "--data",
-        "synthetic",
-        "--batch",
-        "12",
-        "--micro-batch",
-        "3",
-        "--dropout",
-        "0.1",
-        "--drop-path",
-        "0.1",
-        "--clip",
-        "0.5",
-        "--crop-padding",
-        "1",
-        "--epochs",
-        "9",
-        "--threads",
-        "1",
-        "--synthetic-images",
-        "22",
-        "--prefetch",
-        "2",
-        "--loader-threads",
-        "1",
-};
-
-typedef struct training {
-	mural_comm *comm;
-	mural_config config;
-	mural_data *data;
-	mural_engine *engine;
-} training;
-
-static void start(training *t, bool on_card, const char *set)
-{
-	mural_error err = {0};
-	mural_config_sources sources = {.argc = sizeof task / sizeof *task, .argv = task, .ranks = 1};
-	*t = (training){0};
-	assert_int_equal(mural_comm_open(&t->comm, "self", &err), MURAL_OK);
-	mural_config_resolve(&t->config, NULL, &sources, &err);
-	assert_string_equal(err.message, "");
-	assert_int_equal(mural_data_open(&t->data, &t->config.data, MURAL_SPLIT_TRAIN, 1, 1, 8, 8, 3, &err), MURAL_OK);
-	const mural_engine_settings settings = {
-	        .config = &t->config, .comm = t->comm, .training = true, .train = t->data, .test = t->data};
-	mu_engine_create_on(&t->engine, &settings, on_card ? &ops : NULL, &err);
-	assert_string_equal(err.message, "");
-	if (set)
-		assert_int_equal(mural_checkpoint_load(t->engine, set, &err), MURAL_OK);
-	assert_int_equal(mural_engine_train_begin(t->engine, &err), MURAL_OK);
-	mural_memory_plan planned, used;
-	mural_engine_memory(t->engine, &planned, &used);
-	assert_memory_equal(&planned, &used, sizeof planned);
-}
-
-static void stop(training *t)
-{
-	mural_engine_free(t->engine);
-	mural_data_free(t->data);
-	mural_comm_close(t->comm);
+	ops.lamb = lamb;
+	ops.momentum = momentum;
+	ops.newton_schulz = newton_schulz;
+	ops.tensor_norms = tensor_norms;
+	ops.apply_update = apply_update;
+	ops.ema = ema;
+	ops.cast = cast;
 }
 
 typedef struct result {
@@ -215,59 +156,66 @@ typedef struct result {
 } result;
 
 /* Steps from `first` on, then an evaluation. */
-static void run(training *t, int first, int last, result *r)
+static void run(small_run *t, int first, int last, result *r)
 {
-	mural_error err = {0};
 	for (int i = first; i < last; i++) {
-		mural_step_facts facts;
-		if (mural_engine_step(t->engine, &facts, &err) != MURAL_OK)
-			fail_msg("%s", err.message);
+		const mural_step_facts facts = small_run_step(t);
 		r->loss[i] = facts.loss;
 		r->norm[i] = facts.gradient_norm;
 	}
-	mural_evaluation evaluation;
-	assert_int_equal(mural_engine_evaluate(t->engine, t->data, &evaluation, &err), MURAL_OK);
-	assert_int_equal(evaluation.images, 22);
+	const mural_evaluation evaluation = small_run_evaluate(t);
 	r->test_loss = evaluation.loss;
 	r->test_top1 = evaluation.top1;
 }
 
+static const char *const trainings[] = {
+        "--clip 0.5",
+        "--optimizer Lamb --ema 0.9 --ema-evaluate",
+        "--optimizer Muon --freeze embed --ema 0.9",
+};
+#define TRAININGS (sizeof trainings / sizeof *trainings)
+
 static void the_card_trains_like_the_host(void **state)
 {
-	training t;
-	result host = {.test_loss = 0}, on_card = {.test_loss = 0};
 	(void)state;
-	start(&t, false, NULL);
-	run(&t, 0, STEPS, &host);
-	stop(&t);
-	start(&t, true, NULL);
-	run(&t, 0, STEPS, &on_card);
-	stop(&t);
-	assert_memory_equal(&host, &on_card, sizeof host);
-	assert_true(host.loss[0] != host.loss[STEPS - 1] && host.norm[1] > 0);
+	for (size_t i = 0; i < TRAININGS; i++) {
+		small_run t;
+		result host = {.test_loss = 0}, on_card = {.test_loss = 0};
+		small_run_start(&t, trainings[i], NULL, NULL);
+		run(&t, 0, STEPS, &host);
+		small_run_stop(&t);
+		small_run_start(&t, trainings[i], &ops, NULL);
+		run(&t, 0, STEPS, &on_card);
+		small_run_stop(&t);
+		assert_memory_equal(&host, &on_card, sizeof host);
+		assert_true(host.loss[0] != host.loss[STEPS - 1] && host.norm[1] > 0);
+	}
 }
 
+/* On the card, the host, the card. */
 static void sets_travel_between_card_and_host(void **state)
 {
-	training t;
-	result whole = {.test_loss = 0}, parts = {.test_loss = 0};
+	(void)state;
 	char set[MURAL_CHECKPOINT_PATH];
 	char *folder = test_folder_create();
-	(void)state;
 	assert_non_null(folder);
-	start(&t, false, NULL);
-	run(&t, 0, STEPS, &whole);
-	stop(&t);
-	for (int first = 0; first < STEPS; first += 3) { /* on the card, the host, the card */
-		const int last = first + 3 < STEPS ? first + 3 : STEPS;
-		start(&t, first != 3, first ? set : NULL);
-		run(&t, first, last, &parts);
-		assert_int_equal(mural_checkpoint_save(t.engine, folder, 1, NULL), MURAL_OK);
-		assert_int_equal(mu_checkpoint_path(set, folder, (uint64_t)last, NULL), MURAL_OK);
-		stop(&t);
+	for (size_t i = 0; i < TRAININGS; i++) {
+		small_run t;
+		result whole = {.test_loss = 0}, parts = {.test_loss = 0};
+		small_run_start(&t, trainings[i], NULL, NULL);
+		run(&t, 0, STEPS, &whole);
+		small_run_stop(&t);
+		for (int first = 0; first < STEPS; first += 3) {
+			const int last = first + 3 < STEPS ? first + 3 : STEPS;
+			small_run_start(&t, trainings[i], first == 3 ? NULL : &ops, first ? set : NULL);
+			run(&t, first, last, &parts);
+			assert_int_equal(mural_checkpoint_save(t.engine, folder, 1, NULL), MURAL_OK);
+			assert_int_equal(mu_checkpoint_path(set, folder, (uint64_t)last, NULL), MURAL_OK);
+			small_run_stop(&t);
+		}
+		assert_memory_equal(&whole, &parts, sizeof whole);
+		mu_checkpoint_clear(folder);
 	}
-	assert_memory_equal(&whole, &parts, sizeof whole);
-	mu_checkpoint_clear(folder);
 	test_folder_remove(folder);
 }
 

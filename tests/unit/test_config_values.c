@@ -379,6 +379,53 @@ static void one_name_only(void **state)
 	REFUSED(bad);
 }
 
+/* DeepSpeed's names, defaults and order of precedence. */
+static void parameters_of_optimizers(void **state)
+{
+	(void)state;
+	mu_test_config c = mu_test_config_text(MICRO "optimizer: {type: \"Muon\"}", NULL, 1);
+	const mural_optimizer_config *o = &c.config.optimizer;
+	assert_true(o->lr == 0.02 && o->adam_lr == 3e-4 && o->momentum == 0.95 && o->nesterov && o->bias_correction);
+	assert_true(o->beta1 == 0.9 && o->beta2 == 0.95);
+	mu_test_config_free(&c);
+	c = mu_test_config_text(MICRO "optimizer: {type: \"Muon\", params: {lr: 0.5, adam_lr: 0.25}}", NULL, 1);
+	assert_true(o->lr == 0.5 && o->adam_lr == 0.25);
+	mu_test_config_free(&c);
+	c = mu_test_config_text(MICRO "optimizer: {type: \"Muon\", params: {lr: 0.5, muon_lr: 0.125}}", NULL, 1);
+	assert_true(o->lr == 0.125 && o->adam_lr == 0.5);
+	mu_test_config_free(&c);
+	c = mu_test_config_text(MICRO "optimizer: {type: \"SGD\", params: {momentum: 0.5, dampening: 0.25}}", NULL, 1);
+	assert_true(o->momentum == 0.5 && o->dampening == 0.25 && !o->nesterov);
+	mu_test_config_free(&c);
+	c = mu_test_config_text(MICRO "optimizer: {type: \"Lamb\", params: {max_coeff: 5, eps_inside_sqrt: true}}",
+	                        NULL, 1);
+	assert_true(o->max_coeff == 5 && o->min_coeff == 0.01 && o->eps_inside_sqrt && o->bias_correction);
+	mu_test_config_free(&c);
+	c = mu_test_config_text(MICRO "mural: {layer_decay: 0.75, freeze: \"embed\", ema: {decay: 0.5, warm_up: true}}",
+	                        "--model mu", 1);
+	assert_true(o->layer_decay == 0.75 && o->ema_decay == 0.5 && o->ema_warm_up && !o->ema_evaluate);
+	assert_string_equal(o->freeze, "embed");
+	mu_test_config_free(&c);
+	static const line bad[] = {
+	        {MICRO "optimizer: {type: \"SGD\", params: {nesterov: true}}",
+	         "expected a momentum above 0 and a dampening of 0 with it, got 0 and 0"},
+	        {MICRO "optimizer: {type: \"SGD\", params: {nesterov: true, momentum: 0.5, dampening: 0.5}}",
+	         "run.json:2:35: optimizer.params.nesterov"},
+	        {MICRO "optimizer: {type: \"Lamb\", params: {min_coeff: 20}}", "expected at most max_coeff 10, got 20"},
+	        {MICRO "mural: {ema: {evaluate: true}}", "expected mural.ema.decay above 0 with it, got 0"},
+	        {MICRO "mural: {ema: {decay: 1}}", "expected a number in [0, 1), got 1"},
+	        {MICRO "mural: {layer_decay: 0}", "expected a number in (0, 1], got 0"},
+	        {MICRO "mural: {freeze: \"blocks.40\"}", "'blocks.40' cannot be frozen"},
+	        {MICRO "mural: {freeze: \"bloks\"}", "run.json:2:9: mural.freeze"},
+	};
+	REFUSED(bad);
+	c = mu_test_config_text(MICRO "optimizer: {type: \"Lamb\", params: {max_grad_norm: 1}}", NULL, 1);
+	mural_error err = {0};
+	assert_int_equal(mural_config_check_supported(&c.config, c.report, &err), MURAL_USAGE);
+	assert_non_null(strstr(err.message, "optimizer.params.max_grad_norm 1 is not supported"));
+	mu_test_config_free(&c);
+}
+
 static void optimizers(void **state)
 {
 	(void)state;
@@ -394,15 +441,15 @@ static void optimizers(void **state)
 	         "adamw", 1e-3, 1e-6, 0.1},
 	        {"{type: \"Adagrad\", params: {}}", MURAL_OPTIMIZER_OTHER, "adagrad", 1e-2, 1e-10, 0},
 	        {"{type: \"Lamb\", params: {max_coeff: 5, min_coeff: 0.1, eps_inside_sqrt: false}}",
-	         MURAL_OPTIMIZER_OTHER, "lamb", 1e-3, 1e-8, 0},
-	        {"{type: \"Lion\", params: {betas: [0.9, 0.99]}}", MURAL_OPTIMIZER_OTHER, "lion", 1e-3, 0, 0},
+	         MURAL_OPTIMIZER_LAMB, "lamb", 1e-3, 1e-8, 0},
+	        {"{type: \"Lion\", params: {betas: [0.9, 0.99]}}", MURAL_OPTIMIZER_LION, "lion", 1e-3, 0, 0},
 	        {"{type: \"ZeroOneAdam\", params: {var_freeze_step: 5, local_step_clipper: 2}}", MURAL_OPTIMIZER_OTHER,
 	         "zerooneadam", 1e-3, 1e-8, 0},
 	        {"{type: \"OneBitLamb\", params: {coeff_beta: 0.5, factor_max: 3}}", MURAL_OPTIMIZER_OTHER,
 	         "onebitlamb", 1e-3, 1e-8, 0},
-	        {"{type: \"Muon\", params: {muon_lr: 0.1, momentum: 0.9}}", MURAL_OPTIMIZER_OTHER, "muon", 0.02, 1e-10,
+	        {"{type: \"Muon\", params: {muon_lr: 0.1, momentum: 0.9}}", MURAL_OPTIMIZER_MUON, "muon", 0.1, 1e-10,
 	         0},
-	        {"{type: \"SGD\", params: {lr: 0.1, momentum: 0.9, nesterov: true}}", MURAL_OPTIMIZER_OTHER, "sgd", 0.1,
+	        {"{type: \"SGD\", params: {lr: 0.1, momentum: 0.9, nesterov: true}}", MURAL_OPTIMIZER_SGD, "sgd", 0.1,
 	         0, 0},
 	        {"{type: \"RMSprop\", params: {alpha: 0.9, centered: true}}", MURAL_OPTIMIZER_OTHER, "rmsprop", 1e-3, 0,
 	         0},
@@ -687,6 +734,7 @@ int main(void)
 	        cmocka_unit_test(blocks_are_looked_into),
 	        cmocka_unit_test(one_name_only),
 	        cmocka_unit_test(optimizers),
+	        cmocka_unit_test(parameters_of_optimizers),
 	        cmocka_unit_test(schedules),
 	        cmocka_unit_test(schedule_overrides_rate),
 	        cmocka_unit_test(refused_before_training),

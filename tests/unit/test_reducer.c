@@ -70,11 +70,12 @@ static void set_up(fixture *f, int ranks, size_t limit, bool overlap)
 		f->units[u].elements = sizes[u];
 	mu_arena_measure(&f->arena, "model");
 	mural_error err = {0};
-	assert_int_equal(mu_store_init(&f->store, f->units, UNITS, MU_F32, mu_store_rule_for(0), true, &f->arena, &err),
-	                 MURAL_OK);
+	const mu_store_settings settings = {.training = true};
+	const mu_reducer_settings how = {.bucket_elements = limit, .overlap = overlap};
+	assert_int_equal(mu_store_init(&f->store, f->units, UNITS, &settings, &f->arena, &err), MURAL_OK);
 	f->fake.comm.table = &table;
 	f->fake.facts.size = ranks;
-	assert_int_equal(mu_reducer_init(&f->reducer, &f->store, &f->fake.comm, limit, overlap, &err), MURAL_OK);
+	assert_int_equal(mu_reducer_init(&f->reducer, &f->store, &f->fake.comm, &how, &err), MURAL_OK);
 }
 
 static void tear_down(fixture *f)
@@ -186,9 +187,8 @@ static void sharded_rules_are_refused_by_name(void **state)
 		fixture f = {0};
 		mu_arena_measure(&f.arena, "model");
 		mural_error err = {0};
-		assert_int_equal(
-		        mu_store_init(&f.store, f.units, UNITS, MU_F32, mu_store_rule_for(stage), true, &f.arena, &err),
-		        MURAL_USAGE);
+		const mu_store_settings settings = {.rule = mu_store_rule_for(stage), .training = true};
+		assert_int_equal(mu_store_init(&f.store, f.units, UNITS, &settings, &f.arena, &err), MURAL_USAGE);
 		assert_non_null(strstr(err.message, "zero_optimization.stage"));
 	}
 }

@@ -55,9 +55,8 @@ static mural_model_config small_config(void)
 
 static void lay_out(model *m, mu_dtype type)
 {
-	assert_int_equal(mu_store_init(&m->store, m->vit.units, m->vit.n_units, type, mu_store_rule_for(0), false,
-	                               &m->arena, NULL),
-	                 MURAL_OK);
+	const mu_store_settings settings = {.type = type, .gradient_type = type};
+	assert_int_equal(mu_store_init(&m->store, m->vit.units, m->vit.n_units, &settings, &m->arena, NULL), MURAL_OK);
 }
 
 static void open_model(model *m, const mural_model_config *config, mu_dtype type)
