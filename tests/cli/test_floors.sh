@@ -26,7 +26,7 @@ allowed() {
 	case $1 in
 	base) echo 'mural/error.h' ;;
 	device) echo 'base/' ;;
-	comm) echo 'base/ mural/error.h mural/comm.h' ;;
+	comm) echo 'base/ mural/error.h mural/comm.h mural/hosts.h' ;;
 	kernels) echo 'base/ device/device.h' ;;
 	monitor) echo 'base/' ;;
 	data) echo 'base/ device/device.h kernels/ops.h mural/error.h mural/data.h' ;;
