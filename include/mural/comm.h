@@ -57,6 +57,9 @@ MURAL_API const mural_comm_facts *mural_comm_get_facts(const mural_comm *comm);
  * was fine itself gets MURAL_PEER and the lowest failed rank's message; has_rank is set on all ranks then. */
 MURAL_API mural_status mural_comm_agree(mural_comm *comm, mural_status status, mural_error *err);
 
+/* Which of its host's cards is this rank's, from 0: what the host file's slots say (MURAL_SLOTS), else the local rank. */
+MURAL_API int mural_comm_slot(const mural_comm *comm);
+
 /* Physical cores that this thread may run on, as far as the container's quota allows; at least 1. */
 MURAL_API int mural_cores(void);
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mural/error.h"
+#include "mural/comm.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,8 +54,22 @@ typedef struct mural_info {
 /* Looks at everything; takes a second at most, starts no MPI. Never fails: what does not work says so itself. */
 MURAL_API void mural_info_collect(mural_info *info);
 
-/* As JSON, whole or not at all. MURAL_FAILED when the file cannot be written. */
-MURAL_API mural_status mural_info_write(const mural_info *info, const char *path, mural_error *err);
+/* Where a rank sits. */
+typedef struct mural_seat {
+	int rank, local_rank;
+	int slot; /* mural_comm_slot */
+	int cores; /* physical ones that it may use */
+	char host[256];
+	char cpus[128]; /* their numbers, hyperthreads included: "0-3,8"; cut with "..." */
+	char device[128]; /* what it computes on: the processor's name */
+} mural_seat;
+
+/* Everybody's seat, by rank: seats has a place for each. Collective. */
+MURAL_API mural_status mural_info_seats(mural_comm *comm, mural_seat *seats, mural_error *err);
+
+/* As JSON, whole or not at all. seats: NULL, or those of n_seats ranks. MURAL_FAILED when the file cannot be written. */
+MURAL_API mural_status mural_info_write(const mural_info *info, const mural_seat *seats, int n_seats, const char *path,
+                                        mural_error *err);
 
 #ifdef __cplusplus
 }

@@ -7,54 +7,65 @@
 
 typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT } option_kind;
 
-typedef enum option_for { FOR_BOTH, FOR_TRAIN, FOR_EVAL } option_for;
+enum { FOR_RUNS = RUN_TRAIN | RUN_EVAL, FOR_ALL = FOR_RUNS | RUN_INFO };
 
 typedef struct option_row {
 	const char *name, *value; /* value: as shown in help */
 	option_kind kind;
-	option_for command;
+	int commands; /* set of run_kind */
 	size_t offset; /* in run_arguments */
 	const char *help;
 } option_row;
 
 #define AT(field) offsetof(run_arguments, field)
 static const option_row rows[] = {
-        {"--config", "FILE", OPTION_TEXT, FOR_BOTH, AT(config_file), "a DeepSpeed-style configuration (HJSON)"},
-        {"--deepspeed_config", "FILE", OPTION_TEXT, FOR_BOTH, AT(config_file), "the same, by DeepSpeed's name"},
-        {"--ranks", "N", OPTION_COUNT, FOR_BOTH, AT(ranks), "start N ranks on this machine through mpirun (default 1)"},
-        {"--weights", "FILE", OPTION_TEXT, FOR_EVAL, AT(weights), "the safetensors file to evaluate"},
-        {"--run-dir", "FOLDER", OPTION_TEXT, FOR_EVAL, AT(run_dir),
+        {"--config", "FILE", OPTION_TEXT, FOR_RUNS, AT(config_file), "a DeepSpeed-style configuration (HJSON)"},
+        {"--deepspeed_config", "FILE", OPTION_TEXT, FOR_RUNS, AT(config_file), "the same, by DeepSpeed's name"},
+        {"--ranks", "N", OPTION_COUNT, FOR_ALL, AT(ranks),
+         "start N ranks through mpirun, on this machine (default 1) or on the first slots of --hostfile (default all)"},
+        {"--hostfile", "FILE", OPTION_TEXT, FOR_ALL, AT(hostfile),
+         "start ranks on these hosts, lines \"NAME slots=COUNT\""},
+        {"--include", "HOSTS", OPTION_TEXT, FOR_ALL, AT(include), "only these hosts and slots of them: c1@c2:0,2"},
+        {"--exclude", "HOSTS", OPTION_TEXT, FOR_ALL, AT(exclude), "not these hosts, or not these slots of them"},
+        {"--num-nodes", "N", OPTION_COUNT, FOR_ALL, AT(num_nodes), "only the first N hosts"},
+        {"--num-gpus", "N", OPTION_COUNT, FOR_ALL, AT(num_gpus), "only the first N slots of each host"},
+        {"--no-ssh-check", NULL, OPTION_FLAG, FOR_ALL, AT(no_ssh_check),
+         "do not ask hosts first whether they can be reached and have this program"},
+        {"--weights", "FILE", OPTION_TEXT, RUN_EVAL, AT(weights), "the safetensors file to evaluate"},
+        {"--run-dir", "FOLDER", OPTION_TEXT, RUN_EVAL, AT(run_dir),
          "a run's folder: its weights.safetensors and, unless --config says another, its config.json"},
-        {"--checkpoint", "NAME", OPTION_TEXT, FOR_EVAL, AT(checkpoint),
+        {"--checkpoint", "NAME", OPTION_TEXT, RUN_EVAL, AT(checkpoint),
          "weights of that run's checkpoint instead: best, latest or step-00000123"},
-        {"--split", "NAME", OPTION_TEXT, FOR_EVAL, AT(split), "test (default), train or validation"},
-        {"--result", "FILE", OPTION_TEXT, FOR_BOTH, AT(result), "write what was measured as JSON"},
-        {"--overwrite", NULL, OPTION_FLAG, FOR_TRAIN, AT(overwrite), "replace an earlier run in the same --run-dir"},
-        {"--resume", "auto|PATH", OPTION_TEXT, FOR_TRAIN, AT(resume),
+        {"--split", "NAME", OPTION_TEXT, RUN_EVAL, AT(split), "test (default), train or validation"},
+        {"--result", "FILE", OPTION_TEXT, FOR_ALL, AT(result), "write what was measured as JSON"},
+        {"--overwrite", NULL, OPTION_FLAG, RUN_TRAIN, AT(overwrite), "replace an earlier run in the same --run-dir"},
+        {"--resume", "auto|PATH", OPTION_TEXT, RUN_TRAIN, AT(resume),
          "go on from the newest checkpoint of --run-dir (auto), of another run, or from one checkpoint"},
-        {"--resume-if-any", NULL, OPTION_FLAG, FOR_TRAIN, AT(resume_if_any),
+        {"--resume-if-any", NULL, OPTION_FLAG, RUN_TRAIN, AT(resume_if_any),
          "the same, and begin when there is no checkpoint; --resume auto if that is not given"},
-        {"--show-config", NULL, OPTION_FLAG, FOR_BOTH, AT(show_config),
+        {"--show-config", NULL, OPTION_FLAG, FOR_RUNS, AT(show_config),
          "print every value in force and where it came from, then stop"},
-        {"--help-config", NULL, OPTION_FLAG, FOR_BOTH, AT(help_config), "explain every configuration key"},
-        {"--quiet", NULL, OPTION_FLAG, FOR_BOTH, AT(quiet), "no progress, only warnings, errors and the last line"},
-        {"--help", NULL, OPTION_FLAG, FOR_BOTH, AT(help), "this text"},
+        {"--help-config", NULL, OPTION_FLAG, FOR_RUNS, AT(help_config), "explain every configuration key"},
+        {"--quiet", NULL, OPTION_FLAG, FOR_RUNS, AT(quiet), "no progress, only warnings, errors and the last line"},
+        {"--help", NULL, OPTION_FLAG, FOR_ALL, AT(help), "this text"},
 };
 #define ROWS (sizeof rows / sizeof *rows)
 
-static bool belongs(const option_row *row, bool evaluation)
+/* DeepSpeed's launcher spells its options with "_". */
+static bool is_named(const option_row *row, const char *argument, size_t length)
 {
-	return row->command == FOR_BOTH || (row->command == FOR_EVAL) == evaluation;
+	for (size_t i = 0; i < length; i++)
+		if (argument[i] != row->name[i] && !(argument[i] == '_' && row->name[i] == '-' && i > 1))
+			return false;
+	return argument[length] == '\0' || argument[length] == '=';
 }
 
 /* The row that `argument` names, as "--name" or "--name=value"; *value is then behind the sign, else NULL. */
-static const option_row *find_row(const char *argument, bool evaluation, const char **value)
+static const option_row *find_row(const char *argument, run_kind kind, const char **value)
 {
 	for (size_t i = 0; i < ROWS; i++) {
 		size_t length = strlen(rows[i].name);
-		if (!belongs(&rows[i], evaluation) || strncmp(argument, rows[i].name, length) != 0)
-			continue;
-		if (argument[length] != '\0' && argument[length] != '=')
+		if (!(rows[i].commands & kind) || !is_named(&rows[i], argument, length))
 			continue;
 		*value = argument[length] == '=' ? argument + length + 1 : NULL;
 		return &rows[i];
@@ -124,7 +135,7 @@ static void take_run(run_arguments *a)
 	a->config_file = a->run_config;
 }
 
-mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv, bool evaluation, mural_error *err)
+mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv, run_kind kind, mural_error *err)
 {
 	*arguments = (run_arguments){0};
 	arguments->argv = calloc((size_t)argc + 1, sizeof *arguments->argv);
@@ -135,7 +146,7 @@ mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv
 	}
 	for (int i = 1; i < argc; i++) {
 		const char *value;
-		const option_row *row = find_row(argv[i], evaluation, &value);
+		const option_row *row = find_row(argv[i], kind, &value);
 		if (!row) {
 			arguments->argv[arguments->argc++] = argv[i];
 			continue;
@@ -146,16 +157,16 @@ mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv
 		if (status != MURAL_OK)
 			return status;
 	}
-	if (!evaluation)
+	if (kind != RUN_EVAL)
 		return MURAL_OK;
 	take_run(arguments);
 	return check_evaluation(arguments, err);
 }
 
-void run_arguments_help(FILE *out, bool evaluation)
+void run_arguments_help(FILE *out, run_kind kind)
 {
 	for (size_t i = 0; i < ROWS; i++) {
-		if (!belongs(&rows[i], evaluation))
+		if (!(rows[i].commands & kind))
 			continue;
 		char left[64];
 		snprintf(left, sizeof left, "%s%s%s", rows[i].name, rows[i].value ? " " : "",

@@ -15,7 +15,7 @@ static void help(FILE *out)
 	        "  mural eval --config runs/demo/config.json --weights runs/demo/weights.safetensors\n"
 	        "  mural eval --run-dir runs/demo --checkpoint best\n\n"
 	        "options:\n");
-	run_arguments_help(out, true);
+	run_arguments_help(out, RUN_EVAL);
 	fprintf(out,
 	        "\nconfiguration (over the file, which is over the preset; in the file, what only training obeys may "
 	        "stand):\n");

@@ -1,18 +1,21 @@
 /* `mural info`: what works on this machine and what is missing. SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
+#include "launch.h"
 #include "mural/info.h"
 
 static void help(void)
 {
 	printf("usage: mural info [OPTIONS]\n\n"
 	       "Shows the version, the build, the processor, and which of MPI, GPU and data sets work here;\n"
-	       "for what does not work: why, and what to do.\n\n"
-	       "options:\n"
-	       "  --result FILE              write the same as JSON\n"
-	       "  --help                     this text\n");
+	       "for what does not work: why, and what to do. With ranks (--ranks, --hostfile, mpirun, srun) also who "
+	       "sits "
+	       "where.\n\n"
+	       "options:\n");
+	run_arguments_help(stdout, RUN_INFO);
 }
 
 static double gib(size_t bytes)
@@ -49,37 +52,98 @@ static void print_info(const mural_info *info)
 	print_part("fashion-mnist", &info->fashion_mnist);
 }
 
-static int wrong_usage(const char *message, const char *argument)
+/* One line per rank. */
+static void print_seats(const mural_seat *seats, int n)
 {
-	fprintf(stderr, "mural: info: %s '%s'; `mural info --help` lists the options\n", message, argument);
-	return mural_exit_code(MURAL_USAGE);
+	int host = 4, cpus = 4;
+	for (int r = 0; r < n; r++) {
+		host = (int)strlen(seats[r].host) > host ? (int)strlen(seats[r].host) : host;
+		cpus = (int)strlen(seats[r].cpus) > cpus ? (int)strlen(seats[r].cpus) : cpus;
+	}
+	printf("\nranks\n  %4s  %-*s  %5s  %-*s  %4s  %s\n", "rank", host, "host", "cores", cpus, "cpus", "slot",
+	       "device");
+	for (int r = 0; r < n; r++)
+		printf("  %4d  %-*s  %5d  %-*s  %4d  %s\n", seats[r].rank, host, seats[r].host, seats[r].cores, cpus,
+		       seats[r].cpus, seats[r].slot, seats[r].device);
+}
+
+/* Rank 0's machine, and where all ranks sit. */
+static mural_status tell(const mural_info *info, const mural_seat *seats, int n_seats, const char *result,
+                         mural_error *err)
+{
+	print_info(info);
+	if (seats)
+		print_seats(seats, n_seats);
+	fflush(stdout); /* --result /dev/stdout comes after it */
+	return result ? mural_info_write(info, seats, n_seats, result, err) : MURAL_OK;
+}
+
+static mural_status tell_of_ranks(mural_comm *comm, const mural_info *info, const char *result, mural_error *err)
+{
+	const mural_comm_facts *facts = mural_comm_get_facts(comm);
+	mural_seat *seats = calloc((size_t)facts->size, sizeof *seats);
+	mural_status status = MURAL_OK;
+	if (!seats) {
+		status = err->status = MURAL_OUT_OF_MEMORY;
+		snprintf(err->message, sizeof err->message, "no memory for a table of %d ranks", facts->size);
+	}
+	status = mural_comm_agree(comm, status, err);
+	if (status == MURAL_OK)
+		status = mural_info_seats(comm, seats, err);
+	if (status == MURAL_OK && facts->rank == 0)
+		status = tell(info, facts->size > 1 ? seats : NULL, facts->size, result, err);
+	free(seats);
+	return mural_comm_agree(comm, status, err);
+}
+
+static int run(const char *result)
+{
+	mural_error err = {0};
+	mural_comm *comm = NULL;
+	mural_info info;
+	int rank;
+	mural_comm_launcher(NULL, &rank);
+	if (rank == 0)
+		mural_info_collect(&info); /* before the ranks share the cores */
+	mural_status status = mural_comm_open(&comm, "auto", &err);
+	if (status != MURAL_OK) {
+		mural_report_failure(&err, 0, 1);
+		return mural_exit_code(status);
+	}
+	const mural_comm_facts *facts = mural_comm_get_facts(comm);
+	status = tell_of_ranks(comm, &info, result, &err);
+	if (status != MURAL_OK)
+		mural_report_failure(&err, facts->rank, facts->size);
+	int code = mural_exit_code(status == MURAL_PEER && err.cause != MURAL_OK ? err.cause : status);
+	mural_comm_close(comm);
+	return code;
 }
 
 int command_info(int argc, char **argv)
 {
-	const char *result = NULL;
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			help();
-			return 0;
-		}
-		if (strncmp(argv[i], "--result=", 9) == 0)
-			result = argv[i] + 9;
-		else if (strcmp(argv[i], "--result") != 0)
-			return wrong_usage("unknown argument", argv[i]);
-		else if (i + 1 < argc)
-			result = argv[++i];
-		else
-			return wrong_usage("a file name is missing behind", argv[i]);
-	}
-	mural_info info;
+	run_arguments arguments;
+	rank_choice choice = {0};
 	mural_error err = {0};
-	mural_info_collect(&info);
-	print_info(&info);
-	fflush(stdout); /* --result /dev/stdout comes after it */
-	if (result && mural_info_write(&info, result, &err) != MURAL_OK) {
-		mural_error_print(&err, stderr);
-		return mural_exit_code(err.status);
+	int code = 0;
+	run_arguments_parse(&arguments, argc, argv, RUN_INFO, &err);
+	if (err.status == MURAL_OK && arguments.argc > 0) {
+		err.status = MURAL_USAGE;
+		snprintf(err.message, sizeof err.message,
+		         "info: unknown argument '%.200s'; `mural info --help` lists the options", arguments.argv[0]);
 	}
-	return 0;
+	if (err.status == MURAL_OK && !arguments.help)
+		rank_choice_make(&choice, &arguments, &err);
+	if (err.status != MURAL_OK) {
+		mural_report_failure(&err, 0, 1);
+		code = mural_exit_code(err.status);
+	} else if (arguments.help) {
+		help();
+	} else if (choice.start) {
+		code = rank_choice_start(&choice, &arguments, argc, argv, false);
+	} else {
+		code = run(arguments.result);
+	}
+	rank_choice_release(&choice);
+	free(arguments.argv);
+	return code;
 }

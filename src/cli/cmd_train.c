@@ -15,7 +15,7 @@ static void help(FILE *out)
 	             "  mural train --config ds_config.json --run-dir runs/first\n"
 	             "  mpirun -n 4 mural train --config ds_config.json\n\n"
 	             "options:\n");
-	run_arguments_help(out, false);
+	run_arguments_help(out, RUN_TRAIN);
 	fprintf(out, "\nconfiguration (over the file, which is over the preset):\n");
 	mural_config_help_options(out, false);
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "mural/config.h"
+#include "mural/hosts.h"
 
 typedef struct command {
 	const char *name;
@@ -18,9 +19,15 @@ int command_data(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_study(int argc, char **argv);
 
-/* Options that train and eval share and that are no configuration. Strings are borrowed from argv. */
+/* Commands with ranks, as a set. */
+typedef enum run_kind { RUN_TRAIN = 1, RUN_EVAL = 2, RUN_INFO = 4 } run_kind;
+
+/* Options that these share and that are no configuration. Strings are borrowed from argv. */
 typedef struct run_arguments {
 	int ranks; /* --ranks, 0 if not given */
+	const char *hostfile, *include, *exclude; /* the hosts that ranks start on: mural/hosts.h */
+	int num_nodes, num_gpus; /* 0 if not given */
+	bool no_ssh_check;
 	const char *config_file; /* --config */
 	const char *result; /* --result */
 	const char *weights; /* --weights, eval only */
@@ -33,10 +40,23 @@ typedef struct run_arguments {
 	char run_config[1100]; /* what config_file points to when --run-dir stands for it */
 } run_arguments;
 
-/* Sorts argv[1..] into the above. MURAL_USAGE for a missing or malformed value; evaluation: also for no weights. */
-mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv, bool evaluation, mural_error *err);
+/* Sorts argv[1..] into the above. MURAL_USAGE for a missing or malformed value; RUN_EVAL: also for no weights. */
+mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv, run_kind kind, mural_error *err);
 
 /* The options of run_arguments, for --help. */
-void run_arguments_help(FILE *out, bool evaluation);
+void run_arguments_help(FILE *out, run_kind kind);
+
+/* The ranks that a command line asks for. */
+typedef struct rank_choice {
+	int ranks; /* 0: it does not say */
+	mural_hosts *hosts; /* NULL: this machine, or somebody else has started the ranks */
+	bool start; /* this process starts them and does nothing else */
+} rank_choice;
+
+/* MURAL_USAGE for hosts that are wrong, or when a launcher has started this process and hosts are given all the same. */
+mural_status rank_choice_make(rank_choice *choice, const run_arguments *arguments, mural_error *err);
+void rank_choice_release(rank_choice *choice);
+/* As mural_launch_ranks, with the arguments that this program has got from the command on. Returns the exit code. */
+int rank_choice_start(const rank_choice *choice, const run_arguments *arguments, int argc, char **argv, bool finishes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The parent of `--ranks N`: composes a command for mpirun, runs it, listens, cleans up, and says what happened.
+/* The parent of `--ranks N` and `--hostfile FILE`: runs mpirun, listens, cleans up, and says what happened.
  *
  * Nobody outlives it. It is the "subreaper" of all that mpirun starts, so ranks that mpirun leaves behind become its children
  * and are killed; if it is killed itself, mpirun gets SIGTERM. mpirun has a process group of its own: Ctrl-C reaches the
@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -22,23 +21,13 @@
 #include <unistd.h>
 
 #include "launch_inside.h"
-#include "mural/comm.h"
 
 enum { GRACE = 5 }; /* seconds from a signal, or from mpirun's end, until what is left is killed */
-enum { MOST_RANKS = 1024 }; /* of one machine: a slip of the finger must not start processes until it stands still */
-enum { EXTRA = 24 }; /* most words before the program's own */
 
 typedef struct launch {
+	launch_command command;
 	int ranks;
 	bool finishes; /* the ranks, on SIGUSR1 */
-	char version[512]; /* what `mpirun --version` prints first; "" if there is none */
-	bool open_mpi;
-	char folder[256]; /* for messages */
-	char program[4096];
-	char count[16];
-	const char **words; /* of the command, NULL at the end */
-	int n_words;
-	char why[256]; /* of the extra flags */
 
 	pid_t mpirun;
 	int errors; /* reading end of its stderr */
@@ -50,22 +39,21 @@ typedef struct launch {
 	launch_filter filter;
 } launch;
 
-static double now(void)
+double launch_now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static mural_status refuse(mural_error *err, mural_status status, const char *message)
+mural_status launch_refuse(mural_error *err, mural_status status, const char *message)
 {
 	err->status = status;
 	snprintf(err->message, sizeof err->message, "%s", message);
 	return status;
 }
 
-/* Runs in the child: what it writes to `fd` comes to us. */
-static void become(const char *const *words, int out, int errors)
+void launch_become(const char *const *words, int out, int errors)
 {
 	int nothing = open("/dev/null", O_RDWR);
 	dup2(nothing, STDIN_FILENO);
@@ -74,159 +62,6 @@ static void become(const char *const *words, int out, int errors)
 	dup2(errors, STDERR_FILENO);
 	execvp(words[0], (char *const *)words);
 	_exit(127);
-}
-
-/* The beginning of what `name --version` prints. False if it cannot be run. */
-static bool ask_version(const char *name, char *text, size_t capacity)
-{
-	const char *words[] = {name, "--version", NULL};
-	int ends[2], status = 0;
-	size_t used = 0;
-	text[0] = '\0';
-	if (pipe2(ends, O_CLOEXEC))
-		return false;
-	pid_t child = fork();
-	if (child == 0)
-		become(words, ends[1], ends[1]);
-	close(ends[1]);
-	char bytes[512];
-	ssize_t n;
-	while (child > 0 && (n = read(ends[0], bytes, sizeof bytes)) > 0) {
-		size_t take = (size_t)n < capacity - 1 - used ? (size_t)n : capacity - 1 - used;
-		memcpy(text + used, bytes, take);
-		used += take;
-		text[used] = '\0';
-	}
-	close(ends[0]);
-	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-static mural_status check_count(int ranks, mural_error *err)
-{
-	if (ranks <= MOST_RANKS)
-		return MURAL_OK;
-	err->status = MURAL_USAGE;
-	snprintf(err->where, sizeof err->where, "argument --ranks");
-	snprintf(err->message, sizeof err->message,
-	         "expected at most %d ranks, which all start on this machine, got %d; for more machines use mpirun or "
-	         "srun",
-	         MOST_RANKS, ranks);
-	return MURAL_USAGE;
-}
-
-static mural_status find_mpirun(launch *l, mural_error *err)
-{
-	const char *given = getenv("MURAL_MPIRUN");
-	const char *const names[] = {given && *given ? given : "mpirun", given && *given ? NULL : "mpiexec"};
-	for (size_t i = 0; i < 2 && names[i]; i++) {
-		if (!ask_version(names[i], l->version, sizeof l->version))
-			continue;
-		l->open_mpi = strstr(l->version, "Open MPI") || strstr(l->version, "OpenRTE");
-		l->words[l->n_words++] = names[i];
-		return MURAL_OK;
-	}
-	if (given && *given) {
-		snprintf(err->where, sizeof err->where, "environment variable MURAL_MPIRUN");
-		snprintf(err->message, sizeof err->message, "\"%.256s\" cannot be run", given);
-		return err->status = MURAL_USAGE;
-	}
-	snprintf(err->where, sizeof err->where, "argument --ranks");
-	return refuse(err, MURAL_FAILED,
-	              "more than one rank needs mpirun, and there is none: install it (Debian, Ubuntu: apt install "
-	              "openmpi-bin), or use --ranks 1");
-}
-
-static void add_flag(launch *l, const char *flag, const char *why)
-{
-	size_t used = strlen(l->why);
-	l->words[l->n_words++] = flag;
-	snprintf(l->why + used, sizeof l->why - used, "%s%s: %s", used ? "; " : "", flag, why);
-}
-
-/* What Open MPI has to be told, and MPICH neither needs nor understands. */
-static void add_open_mpi_flags(launch *l)
-{
-	static const char *const exported[] = {"MURAL_PARENT", "MURAL_ERROR_DIR", "MURAL_TTY"};
-	char why[64];
-	if (geteuid() == 0)
-		add_flag(l, "--allow-run-as-root", "you are root");
-	if (l->ranks > mural_cores()) {
-		snprintf(why, sizeof why, "%d ranks on %d core%s", l->ranks, mural_cores(),
-		         mural_cores() == 1 ? "" : "s");
-		add_flag(l, "--oversubscribe", why);
-	}
-	add_flag(l, "--bind-to", "ranks bind themselves");
-	l->words[l->n_words++] = "none";
-	for (size_t i = 0; i < sizeof exported / sizeof *exported; i++) {
-		l->words[l->n_words++] = "-x";
-		l->words[l->n_words++] = exported[i];
-	}
-}
-
-static mural_status compose(launch *l, int argc, char **argv, mural_error *err)
-{
-	ssize_t n = readlink("/proc/self/exe", l->program, sizeof l->program - 1);
-	if (n <= 0)
-		return refuse(err, MURAL_FAILED,
-		              "the program's own path is unknown (/proc/self/exe): is /proc mounted?");
-	if (find_mpirun(l, err) != MURAL_OK)
-		return err->status;
-	snprintf(l->count, sizeof l->count, "%d", l->ranks);
-	l->words[l->n_words++] = "-n";
-	l->words[l->n_words++] = l->count;
-	if (l->open_mpi)
-		add_open_mpi_flags(l);
-	l->words[l->n_words++] = l->program;
-	for (int i = 0; i < argc; i++)
-		l->words[l->n_words++] = argv[i];
-	return MURAL_OK;
-}
-
-static void announce(const launch *l)
-{
-	fprintf(stderr, "mural: starting %d ranks:", l->ranks);
-	for (int i = 0; i < l->n_words && l->words[i] != l->program; i++)
-		if (strcmp(l->words[i], "-x") == 0)
-			i++; /* the reader need not repeat these */
-		else
-			fprintf(stderr, " %s", l->words[i]);
-	fprintf(stderr, " mural ...%s%s%s\n", l->why[0] ? " (" : "", l->why, l->why[0] ? ")" : "");
-}
-
-/* "On this machine" inside a Slurm job, too: mpirun would ask Slurm, and go by the job's tasks and its other machines. */
-static void leave_slurm_out(void)
-{
-	static const char *const settings[][2] = {{"OMPI_MCA_ras", "^slurm"}, {"OMPI_MCA_plm", "^slurm"},
-	                                          {"PRTE_MCA_ras", "^slurm"}, {"PRTE_MCA_plm", "^slurm"},
-	                                          {"HYDRA_RMK", "user"},      {"HYDRA_LAUNCHER", "fork"}};
-	if (!getenv("SLURM_JOB_ID"))
-		return;
-	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-		setenv(settings[i][0], settings[i][1], 0);
-}
-
-static mural_status set_environment(launch *l, mural_error *err)
-{
-	const char *temporary = getenv("TMPDIR");
-	struct winsize window = {0};
-	char columns[16] = "0";
-	snprintf(l->folder, sizeof l->folder, "%.200s/mural-XXXXXX", temporary && *temporary ? temporary : "/tmp");
-	if (!mkdtemp(l->folder)) {
-		snprintf(err->where, sizeof err->where, "%s", l->folder);
-		l->folder[0] = '\0';
-		return refuse(err, MURAL_FAILED,
-		              "a temporary folder cannot be made: set TMPDIR to one that is writable");
-	}
-	if (isatty(STDERR_FILENO) && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0)
-		snprintf(columns, sizeof columns, "%d", window.ws_col ? window.ws_col : 80);
-	setenv("MURAL_PARENT", "1", 1);
-	setenv("MURAL_ERROR_DIR", l->folder, 1);
-	setenv("MURAL_TTY", columns, 1);
-	leave_slurm_out();
-	/* All ranks are on this machine, which may be without a network: Open MPI 5 would complain. */
-	if (!getenv("OMPI_MCA_btl_tcp_if_exclude"))
-		setenv("OMPI_MCA_btl_tcp_if_include", "lo", 0);
-	return MURAL_OK;
 }
 
 static mural_status start(launch *l, mural_error *err)
@@ -242,7 +77,7 @@ static mural_status start(launch *l, mural_error *err)
 	sigprocmask(SIG_BLOCK, &wanted, &l->before);
 	l->signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->signals < 0 || pipe2(ends, O_CLOEXEC))
-		return refuse(err, MURAL_FAILED, "no file descriptors are left for starting ranks");
+		return launch_refuse(err, MURAL_FAILED, "no file descriptors are left for starting ranks");
 	l->errors = ends[0];
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid_t parent = getpid();
@@ -252,11 +87,11 @@ static mural_status start(launch *l, mural_error *err)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		sigprocmask(SIG_SETMASK, &l->before, NULL);
 		if (getppid() == parent)
-			become(l->words, -1, ends[1]);
+			launch_become(l->command.words, -1, ends[1]);
 		_exit(127);
 	}
 	close(ends[1]);
-	return l->mpirun < 0 ? refuse(err, MURAL_FAILED, "no process can be started (fork failed)") : MURAL_OK;
+	return l->mpirun < 0 ? launch_refuse(err, MURAL_FAILED, "no process can be started (fork failed)") : MURAL_OK;
 }
 
 static void ask_to_finish(launch *l)
@@ -273,7 +108,7 @@ static void stop_at_once(launch *l)
 {
 	kill(l->mpirun, SIGTERM);
 	if (l->deadline == 0)
-		l->deadline = now() + GRACE;
+		l->deadline = launch_now() + GRACE;
 }
 
 static void take_signals(launch *l)
@@ -295,7 +130,7 @@ static void take_signals(launch *l)
 
 static void kill_group_when_late(const launch *l)
 {
-	if (l->deadline > 0 && now() > l->deadline)
+	if (l->deadline > 0 && launch_now() > l->deadline)
 		kill(-l->mpirun, SIGKILL);
 }
 
@@ -331,7 +166,7 @@ static int attend(launch *l)
 		take_signals(l);
 		kill_group_when_late(l);
 	}
-	for (double end = now() + 1; open && now() < end;)
+	for (double end = launch_now() + 1; open && launch_now() < end;)
 		open = listen_once(l, 100);
 	launch_filter_end(&l->filter);
 	return status;
@@ -352,12 +187,12 @@ static void kill_children(void)
 
 static void bury_orphans(void)
 {
-	double late = now() + 1, end = now() + GRACE;
+	double late = launch_now() + 1, end = launch_now() + GRACE;
 	pid_t child;
-	while ((child = waitpid(-1, NULL, WNOHANG)) >= 0 && now() < end) {
+	while ((child = waitpid(-1, NULL, WNOHANG)) >= 0 && launch_now() < end) {
 		if (child > 0)
 			continue;
-		if (now() > late)
+		if (launch_now() > late)
 			kill_children();
 		poll(NULL, 0, 20);
 	}
@@ -391,10 +226,10 @@ static int tell_unexplained(const launch *l, int status)
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 	fputs(l->filter.held, stderr);
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "mural: %s was killed by signal %d (%s)\n", l->words[0], WTERMSIG(status),
+		fprintf(stderr, "mural: %s was killed by signal %d (%s)\n", l->command.launcher, WTERMSIG(status),
 		        strsignal(WTERMSIG(status)));
 	else
-		fprintf(stderr, "mural: %s ended with code %d and no rank left a message\n", l->words[0], code);
+		fprintf(stderr, "mural: %s ended with code %d and no rank left a message\n", l->command.launcher, code);
 	return code_of(code);
 }
 
@@ -403,7 +238,7 @@ static int conclude(const launch *l, int status)
 {
 	launch_message message;
 	launch_death death;
-	launch_message_collect(&message, l->folder, l->ranks);
+	launch_message_collect(&message, l->command.folder, l->ranks);
 	launch_filter_find_death(&l->filter, &death);
 	if (message.status != MURAL_OK && message.status != MURAL_PEER) {
 		launch_message_print(&message, l->ranks, stderr);
@@ -424,44 +259,47 @@ static int conclude(const launch *l, int status)
 	return mural_exit_code(message.status);
 }
 
-int mural_launch_ranks(int ranks, int argc, char **argv, bool finishes)
+static int run(launch *l, const launch_request *request, mural_error *err)
 {
-	mural_error err = {0};
-	int code = mural_exit_code(MURAL_FAILED);
-	launch *l = calloc(1, sizeof *l);
-	const char **words = calloc((size_t)argc + EXTRA, sizeof *words);
-	if (!l || !words) {
-		refuse(&err, MURAL_OUT_OF_MEMORY, "no memory for starting ranks");
-		goto out;
-	}
-	*l = (launch){.ranks = ranks,
-	              .finishes = finishes,
-	              .words = words,
-	              .errors = -1,
-	              .signals = -1,
-	              .filter = {.out = stderr}};
-	if (check_count(ranks, &err) != MURAL_OK || compose(l, argc, argv, &err) != MURAL_OK ||
-	    set_environment(l, &err) != MURAL_OK)
-		goto out;
-	announce(l);
+	if (launch_command_prepare(&l->command, request, err) != MURAL_OK)
+		return 0;
+	launch_command_announce(&l->command);
 	fflush(NULL);
-	if (start(l, &err) != MURAL_OK)
-		goto out;
+	if (start(l, err) != MURAL_OK)
+		return 0;
 	int status = attend(l);
 	bury_orphans();
-	code = conclude(l, status);
-out:
-	if (err.status != MURAL_OK) {
-		mural_error_print(&err, stderr);
-		code = mural_exit_code(err.status);
-	}
-	if (l && l->folder[0])
-		launch_message_remove(l->folder, ranks);
-	if (l && l->errors >= 0)
+	return conclude(l, status);
+}
+
+static void release(launch *l)
+{
+	launch_command_release(&l->command);
+	if (l->errors >= 0)
 		close(l->errors);
-	if (l && l->signals >= 0)
+	if (l->signals >= 0)
 		close(l->signals);
-	free(words);
 	free(l);
-	return code;
+}
+
+int mural_launch_ranks(const launch_request *request)
+{
+	mural_error err = {0};
+	int code = 0;
+	launch *l = calloc(1, sizeof *l);
+	if (l) {
+		*l = (launch){.ranks = request->ranks,
+		              .finishes = request->finishes,
+		              .errors = -1,
+		              .signals = -1,
+		              .filter = {.out = stderr, .folder = l->command.folder}};
+		code = run(l, request, &err);
+		release(l);
+	} else {
+		launch_refuse(&err, MURAL_OUT_OF_MEMORY, "no memory for starting ranks");
+	}
+	if (err.status == MURAL_OK)
+		return code;
+	mural_error_print(&err, stderr);
+	return mural_exit_code(err.status);
 }

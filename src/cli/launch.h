@@ -1,10 +1,11 @@
 /* Ranks that the program starts itself, and one message when something fails.
  *
- * `--ranks N`: the first process becomes the parent. It starts N ranks of the same program with mpirun, stays, and prints what
+ * `--ranks N`, `--hostfile FILE`: the first process becomes the parent. It starts N ranks of the same program with mpirun, stays, and prints what
  * happened: a rank that fails leaves its message in a file for it, since any rank may be the one that dies.
  * Environment of the ranks:
  *     MURAL_PARENT     1
  *     MURAL_ERROR_DIR  a private folder; rank r's message goes into rank-r.txt: a line "STATUS RANK" (-1: the text names one), then the text
+ *     MURAL_SLOTS      with hosts: each rank's slot, "0,2,0,1" for ranks 0 to 3
  *     MURAL_TTY        columns of the parent's terminal, 0 if its stderr is none: what a rank sees is mpirun's pipe
  * And for the parent: MURAL_MPIRUN names the mpirun to use.
  * SPDX-License-Identifier: MIT */
@@ -13,13 +14,22 @@
 
 #include <stdbool.h>
 
-#include "mural/error.h"
+#include "mural/hosts.h"
 
-/* Runs this program with the arguments argv[0] .. argv[argc - 1] (the command first, no program name) on ranks > 1 ranks and
- * waits for them. Says on stderr what it starts. Returns the exit code; whatever went wrong has been printed once.
- * finishes: on SIGUSR1 the ranks come to a good end by themselves. Then SIGUSR1 is passed on to them, and so is, as SIGUSR1, the
- * first SIGINT or SIGTERM; the second one stops them at once. */
-int mural_launch_ranks(int ranks, int argc, char **argv, bool finishes);
+typedef struct launch_request {
+	int ranks; /* > 1; with hosts, all of their slots */
+	const mural_hosts *hosts; /* NULL: this machine */
+	bool ask_hosts; /* first, whether they can be reached and have this program */
+	int argc; /* arguments of the program: the command first, no program name */
+	char **argv;
+	/* On SIGUSR1 the ranks come to a good end by themselves. Then SIGUSR1 is passed on to them, and so is, as SIGUSR1, the first
+	 * SIGINT or SIGTERM; the second one stops them at once. */
+	bool finishes;
+} launch_request;
+
+/* Runs this program on the ranks and waits for them. Says on stderr what it starts. Returns the exit code; whatever went
+ * wrong has been printed once. */
+int mural_launch_ranks(const launch_request *request);
 
 /* Tells of a failure, once over all ranks: under a parent into this rank's file; else on stderr, by rank 0 for what the ranks
  * have agreed on (has_rank), and by the rank itself for what the others do not know. rank and size: 0 and 1 while no

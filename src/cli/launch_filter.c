@@ -65,7 +65,7 @@ static bool is_mpiruns(launch_filter *f, const char *line, size_t n)
 /* Could a line that begins so become one of mpirun's? */
 static bool may_become_mpiruns(const launch_filter *f)
 {
-	return f->banner_lines || strchr("[-=", f->line[0]) || (f->used < 40 && strchr("AYTP", f->line[0]));
+	return f->banner_lines || strchr("[-=\x1e", f->line[0]) || (f->used < 40 && strchr("AYTP", f->line[0]));
 }
 
 static void hold(launch_filter *f, const char *line, size_t n)
@@ -90,11 +90,14 @@ static void end_line(launch_filter *f)
 {
 	char end = f->line[f->used - 1];
 	f->line[f->used - 1] = '\0';
-	bool held = !f->forwarding && is_mpiruns(f, f->line, f->used - 1);
+	bool message = !f->forwarding && f->line[0] == LAUNCH_MARK;
+	bool held = !f->forwarding && !message && is_mpiruns(f, f->line, f->used - 1);
+	if (message)
+		launch_message_receive(f->folder, f->line);
 	if (held)
 		hold(f, f->line, f->used - 1);
 	f->line[f->used - 1] = end;
-	if (held)
+	if (held || message)
 		f->used = 0;
 	else
 		forward(f);

@@ -6,12 +6,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "mural/error.h"
+#include "launch.h"
+
+enum { LAUNCH_MARK = 0x1e }; /* begins a line that is a rank's message from another host */
+enum { LAUNCH_MESSAGE_SIZE = 3584 }; /* more than a mural_error has; less than a pipe takes at once */
 
 /* Everything that arrives on mpirun's stderr: lines of the ranks go on to `out` as they come, unfinished ones (a progress bar)
  * included; mpirun's own banners and diagnostics are held back, to be shown only if nothing better explains a failure. */
 typedef struct launch_filter {
 	FILE *out;
+	const char *folder; /* where ranks' messages are kept */
 	char line[4096];
 	size_t used; /* of line */
 	bool forwarding; /* the beginning of this line has been forwarded */
@@ -44,9 +48,61 @@ typedef struct launch_message {
 	char text[4096]; /* as mural_error_print has it, without the rank */
 } launch_message;
 
+/* A line with the mark, its end taken away: into the rank's file as if it had left it there. Changes the line. */
+void launch_message_receive(const char *folder, char *line);
 void launch_message_collect(launch_message *message, const char *folder, int ranks);
 void launch_message_print(const launch_message *message, int ranks, FILE *out);
 /* Removes the folder and the ranks' files. */
 void launch_message_remove(const char *folder, int ranks);
+
+/* Seconds by a clock that never goes back. */
+double launch_now(void);
+/* Fills err; returns status. */
+mural_status launch_refuse(mural_error *err, mural_status status, const char *message);
+
+/* Becomes the program words[0], found in PATH, with the null device for its input; out (-1: ours) and errors are its streams.
+ * Does not return. */
+void launch_become(const char *const *words, int out, int errors);
+
+/* What mpirun needs for ranks on several hosts. */
+typedef struct launch_hosts {
+	char file[300]; /* a host file in its own words; "" until written */
+	char **names; /* environment variables to pass on */
+	size_t n_names;
+} launch_hosts;
+
+/* Writes the file into `folder` and sets the environment. Release in any case. */
+mural_status launch_hosts_prepare(launch_hosts *prepared, const mural_hosts *hosts, bool open_mpi, const char *folder,
+                                  mural_error *err);
+void launch_hosts_release(launch_hosts *prepared);
+
+/* mpirun's command line, and what is made for it. Zero-initialise; release in any case. */
+typedef struct launch_command {
+	const launch_request *request; /* borrowed */
+	const char *launcher; /* "mpirun" */
+	char version[512]; /* what `mpirun --version` prints first */
+	bool open_mpi;
+	char folder[256]; /* for messages and files, our own */
+	char program[4096];
+	char count[16];
+	launch_hosts hosts; /* empty without hosts */
+	const char **words; /* NULL at the end */
+	int n_words;
+	char why[256]; /* of the extra flags */
+} launch_command;
+
+/* Asks hosts if that is wanted, makes the folder, sets the environment, composes the words. */
+mural_status launch_command_prepare(launch_command *command, const launch_request *request, mural_error *err);
+/* On stderr. */
+void launch_command_announce(const launch_command *command);
+void launch_command_release(launch_command *command);
+
+/* Is it this machine? */
+bool launch_is_here(const char *host);
+/* Are all of them? */
+bool launch_hosts_are_here(const mural_hosts *hosts);
+
+/* Can the hosts be reached, and do they have our folder and this program? MURAL_FAILED if not reached, MURAL_USAGE for the rest. */
+mural_status launch_ask_hosts(const mural_hosts *hosts, const char *program, mural_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /* What ranks leave for their parent, and the one message it makes of that. SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,14 +11,15 @@
 
 static const char PREFIX[] = "mural: "; /* of mural_error_print */
 enum { NOBODY = -1 }; /* no rank is about to be named in front of a message */
+enum { NEW_LINE = 0x1f }; /* in a message that travels as one line */
 
 static void file_name(char *path, size_t capacity, const char *folder, int rank)
 {
 	snprintf(path, capacity, "%s/rank-%d.txt", folder, rank);
 }
 
-/* False if the folder is not there (another host) or a message is there already: the first one stays. */
-static bool leave_message(const char *folder, const mural_error *err, int rank)
+/* A rank's file: only the first message counts. False if the folder is not there, as on another host. */
+static bool write_file(const char *folder, int rank, const char *text)
 {
 	char path[4096];
 	file_name(path, sizeof path, folder, rank);
@@ -25,13 +27,49 @@ static bool leave_message(const char *folder, const mural_error *err, int rank)
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!file)
 		return access(path, F_OK) == 0;
+	fputs(text, file);
+	return fclose(file) == 0;
+}
+
+/* From another host: one line on stderr, so that no other rank's words come between, for launch_message_receive. */
+static void send(int rank, const char *text)
+{
+	char line[LAUNCH_MESSAGE_SIZE + 32];
+	int n = snprintf(line, sizeof line - 1, "%c%d %s", LAUNCH_MARK, rank, text);
+	for (int i = 0; i < n; i++)
+		if (line[i] == '\n')
+			line[i] = NEW_LINE;
+	line[n] = '\n';
+	fwrite(line, 1, (size_t)n + 1, stderr);
+}
+
+void launch_message_receive(const char *folder, char *line)
+{
+	char *text;
+	long rank = strtol(line + 1, &text, 10);
+	if (*text != ' ' || rank < 0 || rank > INT_MAX)
+		return;
+	for (char *c = ++text; *c; c++)
+		if (*c == NEW_LINE)
+			*c = '\n';
+	write_file(folder, (int)rank, text);
+}
+
+static void leave_message(const char *folder, const mural_error *err, int rank)
+{
+	char text[LAUNCH_MESSAGE_SIZE] = "";
 	mural_error plain = *err;
 	plain.has_rank = false;
+	FILE *out = fmemopen(text, sizeof text, "w");
+	if (!out)
+		return;
 	/* A failure of another rank that nobody agreed on, because that rank is dead or stuck: the words name it. */
 	bool of_another = err->status == MURAL_PEER && !err->has_rank;
-	fprintf(file, "%d %d\n", (int)err->status, of_another ? NOBODY : err->has_rank ? err->rank : rank);
-	mural_error_print(&plain, file);
-	return fclose(file) == 0;
+	fprintf(out, "%d %d\n", (int)err->status, of_another ? NOBODY : err->has_rank ? err->rank : rank);
+	mural_error_print(&plain, out);
+	fclose(out);
+	if (!write_file(folder, rank, text))
+		send(rank, text);
 }
 
 /* Without a parent somebody has to speak, and only one. */
@@ -51,9 +89,9 @@ void mural_report_failure(const mural_error *err, int rank, int size)
 	if (!opened)
 		mural_comm_launcher(NULL, &rank);
 	const char *folder = getenv("MURAL_ERROR_DIR");
-	if (getenv("MURAL_PARENT") && folder && leave_message(folder, err, rank))
-		return;
-	if (is_mine_to_tell(err, rank, opened))
+	if (getenv("MURAL_PARENT") && folder)
+		leave_message(folder, err, rank);
+	else if (is_mine_to_tell(err, rank, opened))
 		mural_error_print(err, stderr);
 }
 

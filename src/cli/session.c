@@ -11,6 +11,7 @@
 static int fail_alone(session *s)
 {
 	mural_report_failure(&s->err, 0, 1);
+	rank_choice_release(&s->choice);
 	free(s->arguments.argv);
 	return mural_exit_code(s->err.status);
 }
@@ -36,8 +37,9 @@ static void print_warnings(const session *s)
 /* --show-config: what these ranks would do, without starting any. */
 static int show_config(session *s, bool evaluation)
 {
-	if (resolve(s, s->arguments.ranks > 0 ? s->arguments.ranks : 1, evaluation) != MURAL_OK)
+	if (resolve(s, s->choice.ranks > 0 ? s->choice.ranks : 1, evaluation) != MURAL_OK)
 		return fail_alone(s);
+	rank_choice_release(&s->choice);
 	print_warnings(s);
 	mural_config_print(&s->config, s->report, stdout);
 	mural_error unsupported = {0};
@@ -73,19 +75,21 @@ static mural_status check_rereadable(session *s)
 /* Checks before ranks are started, so that a mistake is told once and at once. */
 static int launch(session *s, int argc, char **argv, bool evaluation)
 {
-	if (check_rereadable(s) != MURAL_OK || resolve(s, s->arguments.ranks, evaluation) != MURAL_OK ||
+	if (check_rereadable(s) != MURAL_OK || resolve(s, s->choice.ranks, evaluation) != MURAL_OK ||
 	    mural_config_check_supported(&s->config, s->report, &s->err) != MURAL_OK)
 		return fail_alone(s);
 	mural_config_report_free(s->report);
 	free(s->arguments.argv);
-	return mural_launch_ranks(s->arguments.ranks, argc, argv, !evaluation);
+	int code = rank_choice_start(&s->choice, &s->arguments, argc, argv, !evaluation);
+	rank_choice_release(&s->choice);
+	return code;
 }
 
 /* Rank 0 resolves; everybody gets its struct or learns why there is none. */
 static mural_status settle(session *s, bool evaluation)
 {
 	mural_status status = MURAL_OK;
-	int wanted = s->arguments.ranks;
+	int wanted = s->choice.ranks;
 	if (wanted > 0 && wanted != s->ranks->size) {
 		status = s->err.status = MURAL_USAGE;
 		snprintf(s->err.message, sizeof s->err.message,
@@ -112,7 +116,7 @@ static void report_lost(const mural_error *err, void *argument)
 bool session_begin(session *s, int argc, char **argv, bool evaluation, void (*help)(FILE *), int *code)
 {
 	*s = (session){0};
-	if (run_arguments_parse(&s->arguments, argc, argv, evaluation, &s->err) != MURAL_OK) {
+	if (run_arguments_parse(&s->arguments, argc, argv, evaluation ? RUN_EVAL : RUN_TRAIN, &s->err) != MURAL_OK) {
 		*code = fail_alone(s);
 		return false;
 	}
@@ -126,11 +130,15 @@ bool session_begin(session *s, int argc, char **argv, bool evaluation, void (*he
 		*code = 0;
 		return false;
 	}
+	if (rank_choice_make(&s->choice, arguments, &s->err) != MURAL_OK) {
+		*code = fail_alone(s);
+		return false;
+	}
 	if (arguments->show_config) {
 		*code = show_config(s, evaluation);
 		return false;
 	}
-	if (arguments->ranks > 1 && mural_comm_launcher(NULL, NULL) == 1) {
+	if (s->choice.start) {
 		*code = launch(s, argc, argv, evaluation);
 		return false;
 	}

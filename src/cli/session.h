@@ -8,6 +8,7 @@
 
 typedef struct session {
 	run_arguments arguments;
+	rank_choice choice;
 	mural_comm *comm;
 	const mural_comm_facts *ranks;
 	mural_config config;

@@ -9,4 +9,7 @@
  * arithmetic exist. plan may be NULL. */
 mural_status mu_comm_place(mu_comm *comm, mu_affinity_plan *plan, mural_error *err);
 
+/* The number in MURAL_SLOTS ("0,2,0,1" for ranks 0 to 3), or the local rank if there is none that this rank could read. */
+int mu_comm_slot(const mu_comm_facts *facts);
+
 #endif

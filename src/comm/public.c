@@ -41,6 +41,11 @@ const mural_comm_facts *mural_comm_get_facts(const mural_comm *comm)
 	return comm->table->facts(comm);
 }
 
+int mural_comm_slot(const mural_comm *comm)
+{
+	return mu_comm_slot(comm->table->facts(comm));
+}
+
 mural_status mural_comm_agree(mural_comm *comm, mural_status status, mural_error *err)
 {
 	return mu_comm_agree(comm, status, err);

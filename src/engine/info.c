@@ -182,7 +182,24 @@ static void write_part(mu_json *json, const char *key, const mural_info_part *pa
 	mu_json_object_end(json);
 }
 
-static void write_info(mu_json *json, const mural_info *info)
+static void write_seats(mu_json *json, const mural_seat *seats, int n)
+{
+	mu_json_array_begin(json, "ranks");
+	for (int r = 0; r < n; r++) {
+		mu_json_object_begin(json, NULL);
+		mu_json_integer(json, "rank", seats[r].rank);
+		mu_json_string(json, "host", seats[r].host);
+		mu_json_integer(json, "local_rank", seats[r].local_rank);
+		mu_json_integer(json, "slot", seats[r].slot);
+		mu_json_integer(json, "cores", seats[r].cores);
+		mu_json_string(json, "cpus", seats[r].cpus);
+		mu_json_string(json, "device", seats[r].device);
+		mu_json_object_end(json);
+	}
+	mu_json_array_end(json);
+}
+
+static void write_info(mu_json *json, const mural_info *info, const mural_seat *seats, int n_seats)
 {
 	mu_json_object_begin(json, NULL);
 	mu_json_string(json, "mural_version", info->version);
@@ -203,16 +220,19 @@ static void write_info(mu_json *json, const mural_info *info)
 	write_part(json, "gpu", &info->gpu);
 	write_part(json, "energy", &info->energy);
 	write_part(json, "fashion_mnist", &info->fashion_mnist);
+	if (seats)
+		write_seats(json, seats, n_seats);
 	mu_json_object_end(json);
 }
 
-mural_status mural_info_write(const mural_info *info, const char *path, mural_error *err)
+mural_status mural_info_write(const mural_info *info, const mural_seat *seats, int n_seats, const char *path,
+                              mural_error *err)
 {
 	mu_file file;
 	mu_json json;
 	MU_TRY(mu_file_begin(&file, path, err));
 	mu_json_init(&json, file.out, MU_JSON_PRETTY);
-	write_info(&json, info);
+	write_info(&json, info, seats, n_seats);
 	if (!mu_json_finished(&json) && !ferror(file.out)) {
 		mu_file_abandon(&file);
 		return mu_bug(err, "unfinished JSON");

@@ -61,7 +61,7 @@ has out '--result FILE'
 run 2 --frobnicate
 has err "unknown argument '--frobnicate'"
 run 2 --result
-has err "a file name is missing behind '--result'"
+has err 'argument --result: expected FILE, got nothing'
 run 1 --result "$work/json/below"
 has err 'cannot make the folder: Not a directory'
 

@@ -1,10 +1,11 @@
 /* A program that starts its own ranks and lets them end in every way, for the shell tests of launching and faults.
  *
- *     launch_probe [--ranks N] MODE [RANK]
+ *     launch_probe [--ranks N | --hostfile FILE] MODE [RANK | NAME]
  *
  *     sum          ranks add their numbers plus one, rank 0 prints the sum
  *     talk         each rank writes a line to stderr, rank 0 an unfinished one too
  *     unfinished   rank 0 ends in the middle of a line
+ *     env NAME     each rank tells its host, its slot and that variable
  *     loop         collectives without end; each rank leaves a file PROBE_DIR/pid-RANK with its process id
  *     fail RANK    RANK and those after it fail, and all agree on it
  *     fail-same    ranks from 1 on fail with the same words
@@ -78,6 +79,14 @@ static mural_status talk(void)
 	return MURAL_OK;
 }
 
+static mural_status tell_variable(const char *name)
+{
+	const char *value = getenv(name);
+	printf("rank %d of %d on %s, slot %d: %s\n", rank, size, comm->table->facts(comm)->host, mural_comm_slot(comm),
+	       value ? value : "not set");
+	return MURAL_OK;
+}
+
 static mural_status leave_line_open(void)
 {
 	if (rank == 0) {
@@ -148,8 +157,11 @@ static mural_status run_watched(const char *mode, int who)
 	return sum();
 }
 
-static mural_status run(const char *mode, int who)
+static mural_status run(const char *mode, const char *argument)
 {
+	int who = argument ? atoi(argument) : 0;
+	if (strcmp(mode, "env") == 0)
+		return tell_variable(argument);
 	if (hang_seconds() > 0)
 		return run_watched(mode, who);
 	if (strcmp(mode, "sum") == 0)
@@ -181,7 +193,7 @@ static void tell_lost(const mural_error *lost, void *argument)
 	mural_report_failure(lost, rank, size);
 }
 
-static int be_rank(const char *mode, int who)
+static int be_rank(const char *mode, const char *argument)
 {
 	if (mu_comm_open("auto", &comm, &err)) {
 		mural_report_failure(&err, 0, 1);
@@ -190,7 +202,7 @@ static int be_rank(const char *mode, int who)
 	rank = comm->table->facts(comm)->rank;
 	size = comm->table->facts(comm)->size;
 	mural_comm_on_lost(comm, tell_lost, NULL);
-	mural_status status = run(mode, who);
+	mural_status status = run(mode, argument);
 	bool alone = strcmp(mode, "alone") == 0 || status == MURAL_PEER;
 	if (!alone)
 		status = mu_comm_agree(comm, status, &err);
@@ -203,19 +215,39 @@ static int be_rank(const char *mode, int who)
 	return mural_exit_code(status);
 }
 
+static int start_on_hosts(const char *file, int argc, char **argv)
+{
+	mural_hosts *hosts;
+	const mural_hosts_choice choice = {.file = file};
+	if (mural_hosts_open(&hosts, &choice, &err)) {
+		mural_error_print(&err, stderr);
+		return mural_exit_code(err.status);
+	}
+	int code = mural_launch_ranks(
+	        &(launch_request){.ranks = mural_hosts_ranks(hosts), .hosts = hosts, .argc = argc, .argv = argv});
+	mural_hosts_free(hosts);
+	return code;
+}
+
 int main(int argc, char **argv)
 {
 	int ranks = 1;
-	if (argc > 2 && strcmp(argv[1], "--ranks") == 0) {
-		ranks = atoi(argv[2]);
+	const char *file = NULL;
+	if (argc > 2 && strncmp(argv[1], "--", 2) == 0) {
+		if (strcmp(argv[1], "--hostfile") == 0)
+			file = argv[2];
+		else
+			ranks = atoi(argv[2]);
 		argv += 2;
 		argc -= 2;
 	}
 	if (argc < 2) {
-		fprintf(stderr, "usage: launch_probe [--ranks N] MODE [RANK]\n");
+		fprintf(stderr, "usage: launch_probe [--ranks N | --hostfile FILE] MODE [RANK | NAME]\n");
 		return 2;
 	}
+	if (file)
+		return start_on_hosts(file, argc - 1, argv + 1);
 	if (ranks > 1)
-		return mural_launch_ranks(ranks, argc - 1, argv + 1, false);
-	return be_rank(argv[1], argc > 2 ? atoi(argv[2]) : 0);
+		return mural_launch_ranks(&(launch_request){.ranks = ranks, .argc = argc - 1, .argv = argv + 1});
+	return be_rank(argv[1], argc > 2 ? argv[2] : NULL);
 }
