@@ -8,6 +8,18 @@
 
 #include "comm/comm.h"
 
+const char *mu_collective_text(mu_collective collective)
+{
+	switch (collective) {
+#define MU_X(name, text) \
+	case name: return text;
+		MU_COLLECTIVE_LIST(MU_X)
+#undef MU_X
+	case MU_COLLECTIVE_COUNT: break;
+	}
+	return "unknown";
+}
+
 mural_status mu_comm_all_reduce(mu_comm *comm, void *buffer, size_t count, mu_dtype type, mu_reduce how,
                                 mural_error *err)
 {

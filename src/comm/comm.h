@@ -5,7 +5,9 @@
  *     self       one rank, no library
  *     mpi        host memory, any MPI, loaded at run time (mpi/). One thread makes every MPI call, MPI_Init_thread
  *                included, and never blocks inside MPI: it tests, sleeps 50 us, tests.
- *     nccl, emulated   later
+ *     emulated   another table's collectives, each delayed as a described link would (emulated.h)
+ *     observed   another table's collectives, each told to a listener (observed.h)
+ *     nccl       later
  * SPDX-License-Identifier: MIT */
 #ifndef MU_COMM_COMM_H
 #define MU_COMM_COMM_H
@@ -21,11 +23,30 @@ typedef struct mu_comm mu_comm; /* outside the library: mural_comm */
 
 typedef enum mu_reduce { MU_SUM, MU_MAX, MU_MIN } mu_reduce;
 
+/* X(enum, name): the kinds of collectives, for those who count or delay them. */
+#define MU_COLLECTIVE_LIST(X)                  \
+	X(MU_ALL_REDUCE, "all_reduce")         \
+	X(MU_BROADCAST, "broadcast")           \
+	X(MU_ALL_GATHER, "all_gather")         \
+	X(MU_REDUCE_SCATTER, "reduce_scatter") \
+	X(MU_ALL_TO_ALL, "all_to_all")         \
+	X(MU_BARRIER, "barrier")
+
+typedef enum mu_collective {
+#define MU_X(name, text) name,
+	MU_COLLECTIVE_LIST(MU_X)
+#undef MU_X
+	        MU_COLLECTIVE_COUNT
+} mu_collective;
+
+/* "all_reduce", ... */
+const char *mu_collective_text(mu_collective collective);
+
 /* In flight: zero-initialise, begin, wait. Owned by the caller, who keeps it in place until wait returns. */
 typedef struct mu_pending {
 	void *request; /* the table's own; NULL when nothing is in flight */
 	double begun, ended; /* mu_now() seconds: posted, and finished as the comm thread saw it */
-	size_t bytes;
+	size_t bytes; /* of one rank's whole buffer: where there are blocks, of all of them */
 } mu_pending;
 
 typedef mural_comm_facts mu_comm_facts;
@@ -108,6 +129,10 @@ mural_status mu_comm_barrier(mu_comm *comm, mural_error *err);
 /* Did anybody fail? Collective: every rank calls it with its own status so far. Returns MURAL_OK only if all were fine;
  * a rank that was fine itself gets MURAL_PEER and the lowest failed rank's message in err (has_rank set). */
 mural_status mu_comm_agree(mu_comm *comm, mural_status status, mural_error *err);
+
+/* How far this rank's mu_now() is ahead of rank 0's, in seconds, and how far off that may be at most. Collective; a few
+ * milliseconds. Ranks of one host share a clock, and where the measurement allows it the answer is exactly 0. */
+mural_status mu_comm_clock_offset(mu_comm *comm, double *ahead, double *uncertainty, mural_error *err);
 
 /* The mesh: who shares what. Ranks are numbered data-major: rank = data * sequence_size + sequence. */
 typedef struct mu_mesh {

@@ -1,5 +1,5 @@
 /* Every collective against plain loops, for any number of ranks: alone it tests `self` (or, with MURAL_TEST_COMM=openmpi, MPI
- * with one rank), under mpirun the MPI module. test_collectives_mpi.sh runs it for 1 to 4 ranks.
+ * with one rank), under mpirun the MPI module. test_collectives_mpi.sh runs it for 1 to 4 ranks, and with emulated links.
  *
  * Values are small whole numbers that depend on rank and position, so every type sums them exactly in any order.
  * timeout: 120
@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "comm/comm.h"
+#include "comm/emulated.h"
 
 static mu_comm *comm;
 static const mu_comm_table *table;
@@ -331,6 +332,18 @@ static void test_refusals(void **state)
 	assert_non_null(strstr(e.message, "still in flight"));
 }
 
+/* With MURAL_TEST_EMULATED the same must hold of collectives on described links, a node for each rank. */
+static mural_status emulate(const mu_link_node *node)
+{
+	mu_link_node nodes[16];
+	int n = comm->table->facts(comm)->size;
+	assert_true(n <= 16);
+	for (int i = 0; i < n; i++)
+		nodes[i] = *node;
+	const mu_emulated_settings settings = {.nodes = nodes, .n_nodes = n, .byte_scale = 1, .cluster = "test"};
+	return mu_emulated_create(&comm, comm, &settings, &err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +359,12 @@ int main(void)
 		mural_error_print(&err, stderr);
 		return mural_exit_code(err.status);
 	}
+	mu_comm *real = comm;
+	const mu_link_node each_alone = {.ranks = 1, .uplink = {1e9, 1e-4}};
+	if (getenv("MURAL_TEST_EMULATED") && emulate(&each_alone)) {
+		mural_error_print(&err, stderr);
+		return mural_exit_code(err.status);
+	}
 	table = comm->table;
 	rank = table->facts(comm)->rank;
 	size = table->facts(comm)->size;
@@ -354,5 +373,7 @@ int main(void)
 	if (failed)
 		table->abort(comm, 1);
 	table->close(comm);
+	if (real != comm)
+		real->table->close(real);
 	return 0;
 }

@@ -12,3 +12,10 @@ for ranks in 1 2 3 4; do
 		expect 'PASSED.* 11 test' "$work/out" $ranks
 	done
 done
+
+for ranks in 1 3; do
+	MURAL_TEST_COMM=$flavour MURAL_TEST_EMULATED=1 timeout 60 \
+		mpirun -n $ranks "$bin/ranks_test_collectives" >"$work/out" 2>&1 ||
+		{ cat "$work/out"; fail "$ranks ranks, emulated links"; }
+	expect 'PASSED.* 11 test' "$work/out" $ranks
+done
