@@ -128,6 +128,30 @@ typedef struct mural_run_config {
 	char init_weights[1024]; /* safetensors to start from; "" = none */
 } mural_run_config;
 
+/* What a run tells about itself beyond result.json and its tables; all off by default. docs/profiling.md. */
+typedef struct mural_observe_config {
+	bool memory_breakdown; /* a line of memory at the start, after the first step and each epoch */
+	bool tensorboard, csv_monitor;
+	/* <output_path>/<job_name>; an output_path of "" is the run's folder */
+	char tensorboard_path[512], tensorboard_job[128], csv_path[512], csv_job[128];
+	bool comms_logger, comms_verbose, comms_all;
+	unsigned
+	        comms_ops; /* without comms_all: bit n for the n-th word of comms_logger.prof_ops in docs/configuration.md */
+	bool flops_profiler, flops_detailed;
+	uint64_t flops_step; /* profiled, from 1; 0 = none */
+	uint64_t flops_top; /* units listed as the most expensive */
+	char flops_file[512]; /* "" = where progress goes */
+	char timeline[512]; /* file; "" = none */
+	uint64_t timeline_first, timeline_steps; /* from 1; how many */
+} mural_observe_config;
+
+/* A cluster to stand for: its links and devices are emulated (mural/cluster.h). */
+typedef struct mural_emulation_config {
+	char cluster[512]; /* file; "" = none */
+	int placement; /* mural_placement */
+	double link_scale; /* each byte on the emulated links counts as so many; > 0; default 1 */
+} mural_emulation_config;
+
 /* A run also writes a checkpoint when it stops on request and after its last step, unless both intervals are 0. */
 typedef struct mural_checkpoint_config {
 	uint64_t every_steps; /* steps between checkpoints; 0 (default) = not by steps */
@@ -156,6 +180,8 @@ typedef struct mural_config {
 	mural_checkpoint_config checkpoint;
 	mural_validation_config validation;
 	mural_run_config run;
+	mural_observe_config observe;
+	mural_emulation_config emulation;
 	int ranks;
 } mural_config;
 

@@ -15,6 +15,7 @@
 #ifndef MURAL_ENGINE_H
 #define MURAL_ENGINE_H
 
+#include "mural/cluster.h"
 #include "mural/comm.h"
 #include "mural/config.h"
 
@@ -32,6 +33,8 @@ typedef struct mural_engine_settings {
 	/* Borrowed for the engine's life. train: required when training. test, validation: what will be evaluated, so that their
 	 * loaders are planned and kept; may be NULL. */
 	const mural_data *train, *test, *validation;
+	/* This rank shall be as slow as this device (mural/cluster.h); NULL: as fast as it is. Borrowed for the call. */
+	const mural_cluster_device *device;
 } mural_engine_settings;
 
 /* Bytes that one rank plans, by what they are for. After a run each arena's high-water mark equals its plan. */
@@ -113,6 +116,14 @@ MURAL_API mural_status mural_engine_classify(mural_engine *engine, const mural_d
  * broadcasts; a missing, unexpected or wrongly shaped tensor is MURAL_DATA naming it. */
 MURAL_API mural_status mural_engine_save_weights(mural_engine *engine, const char *path, mural_error *err);
 MURAL_API mural_status mural_engine_load_weights(mural_engine *engine, const char *path, mural_error *err);
+
+/* How well this machine kept an emulated device's pace; all 0 on a real one. */
+typedef struct mural_pace_facts {
+	uint64_t steps, late_steps; /* late: the real work took over 5 % longer than the described device */
+	double seconds, late_seconds; /* described in all; spent beyond that in late steps */
+} mural_pace_facts;
+
+MURAL_API mural_pace_facts mural_engine_pace(const mural_engine *engine);
 
 /* Floating-point operations of one image, forward and backward. */
 MURAL_API double mural_engine_flops_per_image(const mural_engine *engine);

@@ -16,6 +16,7 @@ typedef struct command {
 int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_data(int argc, char **argv);
+int command_plan(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_study(int argc, char **argv);
 

@@ -213,6 +213,12 @@ static void abort_all(mu_comm *comm, int code)
 	inner->table->abort(inner, code);
 }
 
+static void watch_inner(mu_comm *comm, const mu_comm_watch *watch)
+{
+	mu_comm *inner = inside(comm)->inner;
+	inner->table->watch(inner, watch);
+}
+
 static const mu_comm_facts *facts(const mu_comm *comm)
 {
 	return &inside(comm)->facts;
@@ -233,6 +239,7 @@ static const mu_comm_table table = {
         .barrier_begin = barrier,
         .test = test,
         .wait = wait_finished,
+        .watch = watch_inner,
 };
 
 static mural_status check(const mu_emulated_settings *settings, int size, mural_error *err)

@@ -142,6 +142,12 @@ static void abort_all(mu_comm *comm, int code)
 	inner->table->abort(inner, code);
 }
 
+static void watch_inner(mu_comm *comm, const mu_comm_watch *watch)
+{
+	mu_comm *inner = inside(comm)->inner;
+	inner->table->watch(inner, watch);
+}
+
 static const mu_comm_facts *facts(const mu_comm *comm)
 {
 	const mu_comm *inner = inside(comm)->inner;
@@ -163,6 +169,7 @@ static const mu_comm_table table = {
         .barrier_begin = barrier,
         .test = test,
         .wait = wait_finished,
+        .watch = watch_inner,
 };
 
 mural_status mu_observed_create(mu_comm **comm, mu_comm *inner, mu_comm_listener *tell, void *listener,

@@ -20,6 +20,7 @@ static const char *type_text(const mu_config_row *row)
 	case MU_CONFIG_REALS:
 	case MU_CONFIG_FLOATS: return "numbers";
 	case MU_CONFIG_SIDES: return "one or two whole numbers";
+	case MU_CONFIG_SET: return "list of";
 	}
 	return "";
 }
@@ -38,7 +39,7 @@ static const char *support_text(const mu_config_row *row)
 static void print_type(FILE *out, const mu_config_row *row)
 {
 	bool choices = row->range && strchr("[(", row->range[0]) == NULL;
-	fputs(choices ? "one of" : type_text(row), out);
+	fputs(choices && row->type != MU_CONFIG_SET ? "one of" : type_text(row), out);
 	if (!row->range)
 		return;
 	fputs(choices ? " " : ", ", out);
@@ -232,6 +233,7 @@ static const char *argument_text(const mu_config_row *row)
 	case MU_CONFIG_REALS:
 	case MU_CONFIG_FLOATS: return "X,X,...";
 	case MU_CONFIG_SIDES: return "N|HxW";
+	case MU_CONFIG_SET: return "WORD,WORD,...";
 	case MU_CONFIG_BOOL:
 	case MU_CONFIG_BLOCK:
 	case MU_CONFIG_ANY: return "";

@@ -87,6 +87,22 @@ static void write_list(FILE *out, const mu_config_row *row, const void *at, size
 	fputc(']', out);
 }
 
+/* The words of a set, as ["a", "b"]. */
+static void write_set(FILE *out, const char *words, uint64_t bits)
+{
+	const char *comma = "";
+	fputc('[', out);
+	for (; bits; bits >>= 1) {
+		size_t bytes = strcspn(words, "|");
+		if (bits & 1) {
+			fprintf(out, "%s\"%.*s\"", comma, (int)bytes, words);
+			comma = ", ";
+		}
+		words += bytes + (words[bytes] == '|');
+	}
+	fputc(']', out);
+}
+
 void mu_config_write_value(FILE *out, const mu_config_values *values, size_t index)
 {
 	const mu_config_row *row = &mu_config_rows[index];
@@ -101,6 +117,7 @@ void mu_config_write_value(FILE *out, const mu_config_values *values, size_t ind
 	case MU_CONFIG_FLOATS: write_list(out, row, at, values->config.model.channels); break;
 	case MU_CONFIG_REALS:
 	case MU_CONFIG_SIDES: write_list(out, row, at, 2); break;
+	case MU_CONFIG_SET: write_set(out, row->range, get_integer(at, row->size)); break;
 	case MU_CONFIG_BLOCK:
 	case MU_CONFIG_ANY: break;
 	}

@@ -237,11 +237,11 @@ static mural_status settle_schedule(mu_config_build *b)
 static void settle_run(mu_config_build *b)
 {
 	size_t flops = mu_config_find("flops_profiler.enabled"), clock = mu_config_find("wall_clock_breakdown");
-	if (b->given[flops].node && b->given[flops].file.item[0].boolean &&
-	    !b->values.config.run.wall_clock_breakdown) {
+	if (b->values.config.observe.flops_profiler && !b->values.config.run.wall_clock_breakdown) {
 		b->values.config.run.wall_clock_breakdown = true;
-		b->given[clock].from = MU_FROM_FILE;
+		b->given[clock].from = b->given[flops].from;
 		b->given[clock].node = b->given[flops].node;
+		b->given[clock].option = b->given[flops].option;
 	}
 	mural_engine_config *e = &b->values.config.engine;
 	e->precision = b->values.fp16 ? MURAL_FP16 : b->values.bf16 ? MURAL_BF16 : MURAL_FP32;

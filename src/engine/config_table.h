@@ -19,7 +19,8 @@ typedef enum mu_config_type {
 	MU_CONFIG_CHOICE, /* int: index into `range`, "a|b|c" */
 	MU_CONFIG_REALS, /* doubles, as many as fit */
 	MU_CONFIG_FLOATS, /* floats, up to as many as fit */
-	MU_CONFIG_SIDES /* two size_t; one number stands for both */
+	MU_CONFIG_SIDES, /* two size_t; one number stands for both */
+	MU_CONFIG_SET /* unsigned: a bit for each word of `range`, "a|b|c", that the list has; [] is none */
 } mu_config_type;
 
 enum { /* flags of a row */

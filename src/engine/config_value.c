@@ -149,6 +149,46 @@ static bool list_from_node(mu_config_items *items, const mu_config_row *row, con
 	return check_count(items, row);
 }
 
+static bool add_word(mu_config_items *items, const mu_config_row *row, const char *text)
+{
+	int word = find_choice(row->range, text, false);
+	if (word < 0 || items->n == sizeof items->item / sizeof *items->item)
+		return false;
+	items->item[items->n++].choice = word;
+	return true;
+}
+
+static bool set_from_node(mu_config_items *items, const mu_config_row *row, const mu_hjson_value *node)
+{
+	if (node->kind != MU_HJSON_ARRAY)
+		return false;
+	for (const mu_hjson_value *v = node->first; v; v = v->next)
+		if (v->kind != MU_HJSON_STRING || !add_word(items, row, v->text))
+			return false;
+	return true;
+}
+
+static bool set_from_text(mu_config_items *items, const mu_config_row *row, const char *text)
+{
+	char word[64];
+	while (*text) {
+		size_t bytes = strcspn(text, ",");
+		snprintf(word, sizeof word, "%.*s", bytes < sizeof word ? (int)bytes : 0, text);
+		if (!add_word(items, row, word))
+			return false;
+		text += bytes + (text[bytes] == ',');
+	}
+	return true;
+}
+
+static uint64_t set_bits(const mu_config_items *items)
+{
+	uint64_t bits = 0;
+	for (size_t i = 0; i < items->n; i++)
+		bits |= (uint64_t)1 << items->item[i].choice;
+	return bits;
+}
+
 bool mu_config_from_node(mu_config_items *items, size_t index, const mu_hjson_value *node, bool typed,
                          mu_config_verdict *verdict)
 {
@@ -167,6 +207,7 @@ bool mu_config_from_node(mu_config_items *items, size_t index, const mu_hjson_va
 	case MU_CONFIG_REALS:
 	case MU_CONFIG_FLOATS:
 	case MU_CONFIG_SIDES: good = list_from_node(items, row, node, typed, verdict); break;
+	case MU_CONFIG_SET: good = set_from_node(items, row, node); break;
 	}
 	if (!good && !*verdict->hint)
 		verdict->hint = mu_config_hint(row, node);
@@ -198,6 +239,8 @@ bool mu_config_from_text(mu_config_items *items, size_t index, const char *text)
 	items->n = 0;
 	if (is_list(row->type))
 		return list_from_text(items, row, text);
+	if (row->type == MU_CONFIG_SET)
+		return set_from_text(items, row, text);
 	items->n = 1;
 	if (row->type == MU_CONFIG_TEXT || row->type == MU_CONFIG_CHOICE) {
 		items->item[0].text = text;
@@ -247,6 +290,7 @@ void mu_config_store(mu_config_values *values, size_t index, const mu_config_ite
 		for (size_t i = 0; i < items->n; i++)
 			((size_t *)(void *)at)[i] = (size_t)items->item[i].number.magnitude;
 		break;
+	case MU_CONFIG_SET: put_integer(at, row->size, set_bits(items)); break;
 	case MU_CONFIG_BLOCK:
 	case MU_CONFIG_ANY: break;
 	}
@@ -255,6 +299,8 @@ void mu_config_store(mu_config_values *values, size_t index, const mu_config_ite
 bool mu_config_same(size_t index, const mu_config_items *a, const mu_config_items *b)
 {
 	mu_config_type type = mu_config_rows[index].type;
+	if (type == MU_CONFIG_SET)
+		return set_bits(a) == set_bits(b);
 	if (a->n != b->n)
 		return false;
 	for (size_t i = 0; i < a->n; i++) {

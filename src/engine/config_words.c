@@ -118,6 +118,11 @@ const char *mu_config_expected(size_t index, char text[MU_CONFIG_WORDS])
 		describe_choices(row->range, text, MU_CONFIG_WORDS);
 		return text;
 	}
+	if (row->type == MU_CONFIG_SET) {
+		int used = snprintf(text, MU_CONFIG_WORDS, "a list of ");
+		describe_choices(row->range, text + used, MU_CONFIG_WORDS - (size_t)used);
+		return text;
+	}
 	describe_range(row->range, whole, range, sizeof range);
 	switch (row->type) {
 	case MU_CONFIG_BLOCK: return strcpy(text, "an object such as { \"enabled\": true }");
@@ -134,6 +139,7 @@ const char *mu_config_expected(size_t index, char text[MU_CONFIG_WORDS])
 			strcpy(text, "text in quotes");
 		break;
 	case MU_CONFIG_CHOICE:
+	case MU_CONFIG_SET:
 	case MU_CONFIG_ANY: strcpy(text, "a value"); break;
 	}
 	return text;

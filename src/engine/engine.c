@@ -1,11 +1,11 @@
 /* Making an engine: model, device, operations, memory, first weights. SPDX-License-Identifier: MIT */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/affinity.h"
 #include "engine/engine_internal.h"
 #include "engine/mirror.h"
+#include "engine/run_length.h"
 #include "engine/weights.h"
 
 mural_status mural_config_share(mural_config *config, mural_comm *comm, mural_status status, mural_error *err)
@@ -42,7 +42,7 @@ static mural_status open_device(mural_engine *engine, mural_error *err)
 	return engine->ops->open(engine->device.queue, (int)engine->threads, &engine->context, err);
 }
 
-static mural_status create_parts(mural_engine *engine, mural_error *err)
+static mural_status create_parts(mural_engine *engine, const mural_engine_settings *settings, mural_error *err)
 {
 	const mural_config *config = &engine->config;
 	MU_TRY(mural_model_config_check(&config->model, err));
@@ -52,10 +52,11 @@ static mural_status create_parts(mural_engine *engine, mural_error *err)
 	MU_TRY(mu_engine_allocate(engine, err));
 	if (!engine->training)
 		return MURAL_OK;
-	const mu_reducer_settings settings = {.first_unit = engine->first_trained,
+	MU_TRY(mu_pace_init(&engine->pace, settings->device, &engine->vit, err));
+	const mu_reducer_settings buckets = {.first_unit = engine->first_trained,
 	                                      .bucket_elements = config->engine.reduce_bucket,
 	                                      .overlap = config->engine.overlap_comm};
-	return mu_reducer_init(&engine->reducer, &engine->store, engine->comm, &settings, err);
+	return mu_reducer_init(&engine->reducer, &engine->store, engine->comm, &buckets, err);
 }
 
 static mural_status initialise(mural_engine *engine, const mu_store *store, mural_error *err)
@@ -163,7 +164,7 @@ mural_status mu_engine_create_on(mural_engine **created, const mural_engine_sett
 {
 	*created = NULL;
 	mural_engine *engine = make(settings, ops);
-	mural_status status = engine ? create_parts(engine, err)
+	mural_status status = engine ? create_parts(engine, settings, err)
 	                             : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the engine");
 	status = mu_comm_agree(settings->comm, status, err);
 	if (engine && status == MURAL_OK) {
@@ -187,27 +188,13 @@ void mural_engine_free(mural_engine *engine)
 		mu_loader_free(engine->evaluated[i].loader);
 	mu_reducer_release(&engine->reducer);
 	mu_segments_release(&engine->segments);
+	mu_pace_release(&engine->pace);
 	mu_engine_release_memory(engine);
 	if (engine->context)
 		engine->ops->close(engine->context);
 	mu_device_close(&engine->device);
 	mu_vit_release(&engine->vit);
 	free(engine);
-}
-
-/* Lengths that depend on the data set's size. */
-static void settle_schedule(mural_engine *engine)
-{
-	const mural_run_config *run = &engine->config.run;
-	engine->total_steps = engine->steps_per_epoch * run->epochs;
-	if (run->max_steps > 0 && run->max_steps < engine->total_steps)
-		engine->total_steps = run->max_steps;
-	engine->schedule = engine->config.schedule;
-	if (engine->schedule.total_steps == 0)
-		engine->schedule.total_steps = engine->total_steps;
-	if (engine->schedule.kind == MURAL_SCHEDULE_COSINE && engine->schedule.warmup_steps == 0)
-		engine->schedule.warmup_steps =
-		        (uint64_t)llround(engine->schedule.warmup_epochs * (double)engine->steps_per_epoch);
 }
 
 static mural_status check_shape(const mural_engine *engine, const mural_data *data, mural_error *err)
@@ -243,7 +230,7 @@ static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
 		               "an epoch has no full batch: %llu training images, batch %llu, and the short last one "
 		               "is dropped; use a smaller --batch, or no --drop-last",
 		               (unsigned long long)images, (unsigned long long)settings.sampler.train_batch);
-	settle_schedule(engine);
+	engine->total_steps = mu_run_length(&engine->config, engine->steps_per_epoch, &engine->schedule);
 	settings.first_epoch = (uint32_t)(engine->steps_done / engine->steps_per_epoch);
 	settings.first_step = engine->steps_done % engine->steps_per_epoch;
 	settings.pulse = &engine->pulse;
@@ -306,6 +293,11 @@ uint64_t mural_engine_total_steps(const mural_engine *engine)
 double mural_engine_flops_per_image(const mural_engine *engine)
 {
 	return 3 * mu_vit_forward_flops(&engine->vit);
+}
+
+mural_pace_facts mural_engine_pace(const mural_engine *engine)
+{
+	return engine->pace.facts;
 }
 
 uint64_t mural_engine_parameters(const mural_engine *engine)

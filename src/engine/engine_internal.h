@@ -15,10 +15,12 @@
 #include "device/device.h"
 #include "engine/feed.h"
 #include "engine/ledger.h"
+#include "engine/pace.h"
 #include "engine/reducer.h"
 #include "engine/store.h"
 #include "kernels/ops.h"
 #include "model/vit.h"
+#include "monitor/trace.h"
 #include "mural/engine.h"
 #include "optim/update.h"
 
@@ -65,6 +67,8 @@ struct mural_engine {
 	mu_store store;
 	mu_reducer reducer;
 	mu_segments segments;
+	mu_pace pace; /* of an emulated device */
+	mu_trace *trace; /* borrowed; NULL: nobody watches */
 	mu_vit_pass *train_pass, *evaluate_pass;
 	void *norm_scratch, *update_scratch;
 	size_t first_trained; /* units before it need no backward */

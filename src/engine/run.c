@@ -52,13 +52,17 @@ static mural_status begin(mu_run *r, mural_error *err)
 		status = open_data(r, err);
 	MU_TRY(mu_comm_agree(r->comm, status, err));
 	MU_TRY(mu_run_choose_start(r, err));
+	MU_TRY(mu_run_emulate(r, err));
+	const mu_observe_settings watched = {.config = r->config, .comm = r->comm, .progress = &r->progress};
+	MU_TRY(mu_observe_init(&r->observe, &watched, &r->comm, err));
 	mural_engine_settings settings = {.config = r->config,
 	                                  .report = r->report,
 	                                  .comm = r->comm,
 	                                  .training = true,
 	                                  .train = r->train,
 	                                  .test = r->test,
-	                                  .validation = r->validation};
+	                                  .validation = r->validation,
+	                                  .device = r->emulated ? &r->device : NULL};
 	MU_TRY(mural_engine_create(&r->engine, &settings, err));
 	MU_TRY(load(r, err));
 	MU_TRY(mural_engine_train_begin(r->engine, err));
@@ -161,6 +165,15 @@ static void fill_best(const mu_run *r, mural_train_result *result)
 	mu_checkpoint_path(result->best.checkpoint, r->folder, step, NULL);
 }
 
+static mural_status observe(mu_run *r, mural_error *err)
+{
+	const mu_observe_start start = {.engine = r->engine,
+	                                .folder = r->folder,
+	                                .goes_on = mural_engine_steps_done(r->engine) > 0,
+	                                .images = r->totals.images};
+	return mu_observe_begin(&r->observe, &start, err);
+}
+
 /* What the caller gets, on every rank; also of a run that was stopped. */
 static void fill_result(const mu_run *r, mural_train_result *result)
 {
@@ -204,6 +217,8 @@ static void show_worst(mu_run *r, const mural_train_result *result)
 
 static mural_status finish(mu_run *r, mural_train_result *result, mural_error *err)
 {
+	MU_TRY(mu_observe_finish(&r->observe, err));
+	mu_run_tell_emulation(r);
 	double peak = (double)mu_process_peak_memory();
 	MU_TRY(mu_comm_all_reduce(r->comm, &peak, 1, MU_F64, MU_MAX, err));
 	char path[MU_CHECKPOINT_FILE];
@@ -224,7 +239,9 @@ static mural_status finish(mu_run *r, mural_train_result *result, mural_error *e
 		                          .totals = &r->totals,
 		                          .test = r->test,
 		                          .classes = &r->tested.classes,
-		                          .energy = &r->energy};
+		                          .energy = &r->energy,
+		                          .observe = &r->observe,
+		                          .emulated = r->emulated};
 		if (r->tested_best.all.images)
 			summary.classes_of_best = &r->tested_best.classes;
 		status = mu_run_files_finish(&r->files, &summary, r->options->result_path, err);
@@ -236,6 +253,8 @@ static void release(mu_run *r)
 {
 	mu_progress_finish(&r->progress);
 	mural_engine_free(r->engine);
+	mu_observe_release(&r->observe);
+	mural_comm_close(r->emulated);
 	mu_class_report_release(&r->tested.classes);
 	mu_class_report_release(&r->tested_best.classes);
 	mural_data_free(r->train);
@@ -262,7 +281,9 @@ mural_status mural_train_run(const mural_config *config, const mural_config_repo
 	mural_status status = begin(&r, err);
 	if (status == MURAL_OK) {
 		announce(&r);
-		status = mu_run_train(&r, err);
+		status = observe(&r, err);
+		if (status == MURAL_OK)
+			status = mu_run_train(&r, err);
 		fill_result(&r, result);
 	}
 	if (status == MURAL_OK)

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/version.h"
 #include "engine/checkpoint.h"
+#include "engine/run_emulate.h"
 
 static const char *const names[] = {"config.json", "steps.csv",   "metrics.csv",        "validation.csv",
                                     "energy.csv",  "result.json", "weights.safetensors"};
@@ -312,6 +313,8 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 	mu_json_object_end(json);
 	write_epochs(json, summary);
 	mu_class_report_write(json, summary->classes, summary->test);
+	mu_observe_write_result(summary->observe, json);
+	mu_emulation_write(json, summary->emulated, summary->engine);
 	mu_json_array_begin(json, "warnings");
 	for (size_t i = 0; summary->report && i < mural_config_warnings(summary->report); i++)
 		mu_json_string(json, NULL, mural_config_warning(summary->report, i));

@@ -3,6 +3,7 @@
 #define MU_ENGINE_RUN_FILES_H
 
 #include "engine/class_report.h"
+#include "engine/observe.h"
 #include "engine/run_totals.h"
 #include "engine/run_energy.h"
 #include "monitor/energy_csv.h"
@@ -30,6 +31,8 @@ typedef struct mu_run_summary {
 	const mu_class_report *classes,
 	        *classes_of_best; /* of the last weights; of the best ones, NULL when they are the same */
 	const mu_run_energy *energy;
+	const mu_observe *observe;
+	const mural_comm *emulated; /* NULL: a real cluster */
 } mu_run_summary;
 
 typedef struct mu_run_files_settings {

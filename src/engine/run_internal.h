@@ -4,6 +4,7 @@
  *     run_resume.c   where a run goes on from, and in which folder
  *     run_train.c    steps, epochs, checkpoints, stopping
  *     run_validate.c validation images, best weights, early stopping, the tests at the end
+ *     run_emulate.c  the cluster that it stands for
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_RUN_INTERNAL_H
 #define MU_ENGINE_RUN_INTERNAL_H
@@ -11,6 +12,7 @@
 #include "engine/checkpoint.h"
 #include "engine/class_report.h"
 #include "engine/run_energy.h"
+#include "engine/observe.h"
 #include "engine/run_files.h"
 #include "monitor/host_stats.h"
 #include "monitor/progress.h"
@@ -26,7 +28,10 @@ typedef struct mu_run {
 	const mural_config *config;
 	const mural_config_report *report; /* rank 0's; may be NULL */
 	const mural_run_options *options;
-	mural_comm *comm;
+	mural_comm *comm; /* what it communicates through: the caller's, or one around it */
+	mural_comm *emulated; /* NULL: the links are as they are */
+	mural_cluster_device device; /* to emulate, where there is a cluster */
+	mu_observe observe;
 	int rank, ranks;
 	double begun; /* mu_now() */
 	mural_data *train, *test, *validation; /* validation: NULL if there is none */
@@ -55,6 +60,10 @@ bool mu_run_waited_enough(const mu_run *r);
 mural_status mu_run_test(mu_run *r, mu_tested *tested, mural_error *err);
 /* All ranks, when the last weights are kept: takes the best ones into the engine and tests them, if they are others. */
 mural_status mu_run_test_best(mu_run *r, mural_error *err);
+/* All ranks: with a cluster to emulate, sets r->comm, r->emulated and r->device; rank 0 reads its file. */
+mural_status mu_run_emulate(mu_run *r, mural_error *err);
+/* Rank 0, at the end: how well this machine kept up with it; result.json's member. */
+void mu_run_tell_emulation(mu_run *r);
 /* All ranks: until the last step. MURAL_STOPPED, on all ranks, with a checkpoint written. */
 mural_status mu_run_train(mu_run *r, mural_error *err);
 

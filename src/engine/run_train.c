@@ -148,7 +148,7 @@ static mural_status end_epoch(mu_run *r, uint32_t epoch, mural_error *err)
 	if (!r->validation && (is_last(r) || (every > 0 && epoch % every == 0)))
 		MU_TRY(test(r, row, err));
 	show_epoch(r, row);
-	return MURAL_OK;
+	return mu_comm_agree(r->comm, mu_observe_epoch(&r->observe, row, totals, err), err);
 }
 
 /* After the last step: the rest of an epoch that --max-steps or early stopping cut short, and the test. It was made by
@@ -215,6 +215,12 @@ static mural_status between_steps(mu_run *r, const mural_step_facts *step, mural
 	return step->stop_asked && !is_last(r) ? stopped(r, err) : MURAL_OK;
 }
 
+static mural_status record(mu_run *r, const mural_step_facts *step, mural_error *err)
+{
+	MU_TRY(record_step(r, step, err));
+	return mu_observe_step(&r->observe, step, &r->totals, err);
+}
+
 mural_status mu_run_train(mu_run *r, mural_error *err)
 {
 	mu_run_energy_go(&r->energy);
@@ -228,7 +234,9 @@ mural_status mu_run_train(mu_run *r, mural_error *err)
 		add_up(r, &step);
 		mu_run_energy_note(&r->energy);
 		show_step(r, &step);
-		mural_status recorded = record_step(r, &step, err);
+		mural_status recorded = record(r, &step, err);
+		if (mu_observe_timeline_is_due(&r->observe, step.step, is_last(r)))
+			MU_TRY(mu_observe_write_timeline(&r->observe, err));
 		if (step.epoch_ends || is_last(r) || checkpoint_is_due(r, &step) || mu_run_validation_is_due(r, &step))
 			MU_TRY(between_steps(r, &step, recorded, err));
 		else

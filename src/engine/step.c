@@ -27,12 +27,22 @@ mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data,
 	};
 }
 
+/* A unit's span, while somebody watches. A card works on by itself, so it is waited for: a recorded step is no fast one there. */
+static double mark(mural_engine *engine, mu_span_kind kind, size_t unit, double begin)
+{
+	if (engine->trace && engine->trace->recording && engine->device.table != &mu_device_host)
+		engine->device.table->wait(engine->device.queue, NULL); /* what failed fails the next call */
+	return mu_trace_span(engine->trace, kind, unit, begin);
+}
+
 static mural_status forward(mural_engine *engine, const mu_vit_input *input, mu_step_state *state, mural_error *err)
 {
-	double from = mu_now();
+	double from = mu_now(), span = mu_trace_begin(engine->trace);
 	for (size_t u = 0; u < engine->vit.n_units; u++) {
 		mu_pulse_mark(&engine->pulse, "forward of unit", u);
 		MU_TRY(mu_vit_forward_unit(engine->train_pass, u, mu_store_parameters(&engine->store, u), input, err));
+		mu_pace_forward(&engine->pace, u);
+		span = mark(engine, MU_SPAN_FORWARD, u, span);
 	}
 	MU_TRY(mu_vit_loss(engine->train_pass, input, &engine->ledger.record->sums, NULL, err));
 	state->forward += mu_now() - from;
@@ -43,12 +53,14 @@ static mural_status forward(mural_engine *engine, const mu_vit_input *input, mu_
 static mural_status backward(mural_engine *engine, const mu_vit_input *input, bool empty, bool last,
                              mu_step_state *state, mural_error *err)
 {
-	double from = mu_now();
+	double from = mu_now(), span = mu_trace_begin(engine->trace);
 	for (size_t u = engine->vit.n_units; u-- > engine->first_trained;) {
 		mu_pulse_mark(&engine->pulse, "backward of unit", u);
 		if (!empty)
 			MU_TRY(mu_vit_backward_unit(engine->train_pass, u, mu_store_parameters(&engine->store, u),
 			                            mu_store_gradients(&engine->store, u), input, err));
+		mu_pace_backward(&engine->pace, u);
+		span = mark(engine, MU_SPAN_BACKWARD, u, span);
 		if (last)
 			MU_TRY(mu_reducer_ready(&engine->reducer, u, err));
 	}
@@ -61,10 +73,13 @@ static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *s
 	mu_batch *batch;
 	const mu_batch *at;
 	double waited;
+	double span = mu_trace_begin(engine->trace);
 	mu_pulse_mark(&engine->pulse, "reading images for the micro-batch", state->micro++);
 	MU_TRY(mu_loader_next(engine->loader, &batch, &waited, err));
 	if (!batch)
 		return mu_bug(err, "the loader ended before the run did");
+	mu_trace_span_of(engine->trace, MU_SPAN_DATA, batch->count, span);
+	mu_pace_begin(&engine->pace, batch->count);
 	state->data += waited;
 	state->epoch = batch->epoch;
 	state->step_in_epoch = batch->step;
@@ -75,6 +90,7 @@ static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *s
 	if (!empty)
 		MU_TRY(forward(engine, &input, state, err));
 	MU_TRY(backward(engine, &input, empty, last, state, err));
+	mu_pace_end(&engine->pace);
 	mu_feed_used(&engine->train_feed);
 	return MURAL_OK;
 }
@@ -107,10 +123,14 @@ mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mur
 	mural_status status = begin_step(engine, err);
 	for (uint64_t micro = 0; micro < accumulation && status == MURAL_OK; micro++)
 		status = micro_step(engine, micro + 1 == accumulation, state, err);
+	if (status == MURAL_OK)
+		status = mu_pace_end_step(&engine->pace, err);
+	double span = mu_trace_begin(engine->trace);
 	mu_reducer_times times;
 	MU_TRY(mu_reducer_finish(&engine->reducer, &times, err));
 	double from = mu_now();
 	MU_TRY(mu_ledger_sum(&engine->ledger, engine->comm, status, engine->stop_asked, err));
+	mu_trace_span(engine->trace, MU_SPAN_WAIT, 0, span);
 	state->exposed = times.exposed + mu_now() - from;
 	state->hidden = times.hidden;
 	return status == MURAL_OK ? MURAL_OK : mu_comm_agree(engine->comm, status, err);
@@ -232,6 +252,7 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 		facts->finished = true;
 		return MURAL_OK;
 	}
+	mu_trace_step(engine->trace, engine->steps_done + 1);
 	double from = mu_now();
 	mu_step_state state;
 	MU_TRY(mu_engine_gradients(engine, &state, err));
@@ -246,6 +267,8 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	mu_pulse_rest(&engine->pulse);
 	fill_facts(engine, &state, facts);
 	double end = mu_now();
+	mu_trace_add(engine->trace, MU_SPAN_OPTIMIZER, 0, 0, update_from, end);
+	mu_trace_add(engine->trace, MU_SPAN_STEP, 0, 0, from, end);
 	facts->optimizer_seconds = end - update_from;
 	facts->seconds = end - from;
 	return MURAL_OK;

@@ -186,12 +186,24 @@ void mu_vit_apply_muon_rule(mu_vit *vit)
 		}
 }
 
-double mu_vit_forward_flops(const mu_vit *vit)
+double mu_vit_unit_flops(const mu_vit *vit, size_t unit)
 {
 	const mural_model_config *c = &vit->config;
 	double width = (double)c->width, tokens = (double)vit->tokens;
-	double patches = (double)vit->patches * (double)(c->channels * c->patch * c->patch) * width;
-	double projections = tokens * (4 * width * width + 2 * width * (double)c->mlp_width);
-	double attention = 2 * tokens * tokens * width;
-	return 2 * (patches + (double)c->depth * (projections + attention) + (double)c->classes * width);
+	switch (vit->units[unit].kind) {
+	case MU_UNIT_EMBED: return 2 * (double)vit->patches * (double)(c->channels * c->patch * c->patch) * width;
+	case MU_UNIT_BLOCK:
+		return 2 *
+		       (tokens * (4 * width * width + 2 * width * (double)c->mlp_width) + 2 * tokens * tokens * width);
+	case MU_UNIT_HEAD: break;
+	}
+	return 2 * (double)c->classes * width;
+}
+
+double mu_vit_forward_flops(const mu_vit *vit)
+{
+	double flops = 0;
+	for (size_t u = 0; u < vit->n_units; u++)
+		flops += mu_vit_unit_flops(vit, u);
+	return flops;
 }

@@ -106,5 +106,7 @@ const void *mu_vit_logits(const mu_vit_pass *pass);
 /* Floating-point operations of forward for one image, 2 per multiply-add, attention products included, bias and
  * element-wise work not. Forward and backward together: three times this, less the patch embedding's input gradient. */
 double mu_vit_forward_flops(const mu_vit *vit);
+/* The same for one unit. */
+double mu_vit_unit_flops(const mu_vit *vit, size_t unit);
 
 #endif

@@ -32,7 +32,7 @@ allowed() {
 	data) echo 'base/ device/device.h kernels/ops.h mural/error.h mural/data.h' ;;
 	model) echo 'base/ device/device.h kernels/ops.h mural/error.h mural/model.h' ;;
 	optim) echo 'base/ device/device.h kernels/ops.h model/unit.h mural/error.h mural/config.h' ;;
-	engine) echo 'base/ device/device.h comm/comm.h kernels/ops.h monitor/ data/ model/ optim/ mural/' ;;
+	engine) echo 'base/ device/device.h comm/comm.h comm/emulated.h comm/observed.h comm/log.h kernels/ops.h monitor/ data/ model/ optim/ mural/' ;;
 	study) echo 'base/ monitor/ engine/ mural/' ;;
 	library.c) echo 'base/ mural/' ;;
 	*) echo 'none' ;;

@@ -128,12 +128,11 @@ static const expectation cases[] = {
            "x ranks (world size)",
            "auto-one-derivable.json:2:3: train_batch_size")},
         {"monitors-profilers.json", NULL, BOTH(7, 7, 1, 28, 7, 1),
-         SHOW("\"wall_clock_breakdown\": true, # monitors-profilers.json:6:23: flops_profiler.enabled"),
-         W("W-UNSUPPORTED: monitors-profilers.json:3:3: memory_breakdown:",
-           "W-UNSUPPORTED: monitors-profilers.json:4:3: csv_monitor:",
-           "W-UNSUPPORTED: monitors-profilers.json:5:3: comms_logger:",
-           "W-UNSUPPORTED: monitors-profilers.json:6:3: flops_profiler:"),
-         .warnings = 4},
+         SHOW("\"wall_clock_breakdown\": true, # monitors-profilers.json:6:23: flops_profiler.enabled",
+              "\"memory_breakdown\": true, # monitors-profilers.json:3:3", "\"output_path\": \"logs/csv\", # monitors",
+              "\"prof_all\": false, # monitors-profilers.json:5:", "\"prof_ops\": [\"all_reduce\"], # monitors",
+              "\"profile_step\": 4, # monitors-profilers.json:6:"),
+         .warnings = 0},
 
         /* Depends on the world size. */
         {"batch-contradiction.json", NULL, BOTH(0, 0, 0, 96, 8, 3),

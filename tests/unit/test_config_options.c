@@ -331,7 +331,7 @@ static void help_lists_every_option(void **state)
 			fail_msg("%s is in the help and not understood", option);
 		mu_test_config_free(&c);
 	}
-	assert_in_range(options, 55, 80);
+	assert_in_range(options, 55, 120);
 	free(text);
 }
 

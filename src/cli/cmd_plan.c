@@ -1,0 +1,221 @@
+/* mural plan: what a run will do, without running it. Each thing it can tell is a mode with an option of its own.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "mural/plan.h"
+
+typedef struct plan_arguments {
+	const char *config_file, *csv, *svg, *result;
+	uint64_t images; /* 0: asked from the data set */
+	int ranks;
+	bool help;
+	int argc; /* configuration */
+	const char **argv;
+} plan_arguments;
+
+typedef struct plan_mode {
+	const char *option;
+	mural_status (*run)(const plan_arguments *arguments, mural_error *err);
+} plan_mode;
+
+static mural_status plan_schedule(const plan_arguments *arguments, mural_error *err);
+
+static const plan_mode modes[] = {{"--schedule", plan_schedule}};
+#define MODES (sizeof modes / sizeof *modes)
+
+static void help(void)
+{
+	printf("usage: mural plan --schedule [CONFIG] [OPTIONS]\n"
+	       "What a run will do, computed without running it.\n\n"
+	       "  mural plan --schedule ds_config.json --images 50000 --epochs 10\n"
+	       "  mural plan --schedule --config ds_config.json --data fashion-mnist --svg lr.svg\n"
+	       "  mural plan --schedule --images 50000 --batch 128 --schedule cosine --warmup-epochs 1 --epochs 10\n\n"
+	       "options:\n"
+	       "  --schedule [CONFIG]        the learning rate over the run, as a plot\n"
+	       "  --config FILE              a DeepSpeed-style configuration (HJSON)\n"
+	       "  --images N                 size of the training set; asked from --data when not given\n"
+	       "  --ranks N                  ranks of the run (default 1)\n"
+	       "  --csv FILE                 a row per update\n"
+	       "  --svg FILE                 the plot as a figure\n"
+	       "  --result FILE              the same as JSON (as CSV if it ends in .csv)\n"
+	       "  --help                     this text\n\n"
+	       "configuration (over the file, which is over the preset):\n");
+	mural_config_help_options(stdout, false);
+}
+
+static mural_status usage(mural_error *err, const char *option, const char *expected, const char *found)
+{
+	err->status = MURAL_USAGE;
+	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s", option, expected,
+	         found ? found : "nothing");
+	return MURAL_USAGE;
+}
+
+static mural_status take_count(const char *option, const char *text, uint64_t most, uint64_t *count, mural_error *err)
+{
+	char *end = NULL;
+	unsigned long long value = text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
+	if (!end || *end || value < 1 || value > most)
+		return usage(err, option, "a whole number above 0", text);
+	*count = value;
+	return MURAL_OK;
+}
+
+/* An option of this command's own: *used arguments, 0 if it is none. */
+static mural_status take_own(plan_arguments *a, int argc, char **argv, int i, int *used, mural_error *err)
+{
+	const struct {
+		const char *option;
+		const char **text;
+	} texts[] = {{"--config", &a->config_file}, {"--csv", &a->csv}, {"--svg", &a->svg}, {"--result", &a->result}};
+	const char *name = argv[i], *equals = strchr(name, '=');
+	size_t length = equals ? (size_t)(equals - name) : strlen(name);
+	const char *value = equals ? equals + 1 : i + 1 < argc ? argv[i + 1] : NULL;
+	uint64_t count = 0;
+	*used = equals ? 1 : 2;
+	for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
+		if (strlen(texts[t].option) == length && strncmp(name, texts[t].option, length) == 0) {
+			*texts[t].text = value;
+			return value && *value ? MURAL_OK : usage(err, texts[t].option, "a file", NULL);
+		}
+	if (length == 8 && strncmp(name, "--images", 8) == 0)
+		return take_count("--images", value, UINT32_MAX, &a->images, err);
+	if (length == 7 && strncmp(name, "--ranks", 7) == 0) {
+		mural_status status = take_count("--ranks", value, 1 << 20, &count, err);
+		a->ranks = (int)count;
+		return status;
+	}
+	*used = 0;
+	return MURAL_OK;
+}
+
+static const plan_mode *find_mode(const char *option)
+{
+	for (size_t m = 0; m < MODES; m++)
+		if (strcmp(modes[m].option, option) == 0)
+			return &modes[m];
+	return NULL;
+}
+
+static mural_status parse(plan_arguments *a, const plan_mode **mode, int argc, char **argv, mural_error *err)
+{
+	for (int i = 1, used; i < argc; i += used) {
+		/* The second --schedule is the configuration's option. */
+		const plan_mode *found = *mode ? NULL : find_mode(argv[i]);
+		used = 1;
+		if (found) {
+			*mode = found;
+			if (i + 1 < argc && argv[i + 1][0] != '-') {
+				a->config_file = argv[i + 1];
+				used = 2;
+			}
+		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			a->help = true;
+		} else {
+			mural_status status = take_own(a, argc, argv, i, &used, err);
+			if (status != MURAL_OK)
+				return status;
+			if (used == 0) {
+				a->argv[a->argc++] = argv[i];
+				used = 1;
+			}
+		}
+	}
+	return *mode || a->help ? MURAL_OK : usage(err, "of mural plan", "--schedule", argc > 1 ? argv[1] : NULL);
+}
+
+/* How many images an epoch has: as told, or as the data set says. */
+static mural_status count_images(const plan_arguments *a, const mural_config *config, uint64_t *images,
+                                 mural_error *err)
+{
+	const mural_model_config *m = &config->model;
+	mural_data *data = NULL;
+	*images = a->images;
+	if (a->images > 0)
+		return MURAL_OK;
+	if (!config->data.path[0])
+		return usage(err, "--images", "the number of training images, or a data set with --data", NULL);
+	mural_status status = mural_data_open(&data, &config->data, MURAL_SPLIT_TRAIN, config->run.seed, m->channels,
+	                                      m->image_height, m->image_width, m->classes, err);
+	if (status == MURAL_OK)
+		*images = mural_data_get_facts(data)->images;
+	mural_data_free(data);
+	return status;
+}
+
+static bool ends_in(const char *path, const char *end)
+{
+	size_t n = strlen(path), m = strlen(end);
+	return n >= m && strcmp(path + n - m, end) == 0;
+}
+
+static mural_status write_files(const plan_arguments *a, const mural_schedule_plan *plan, mural_error *err)
+{
+	mural_status status = MURAL_OK;
+	if (a->csv)
+		status = mural_plan_schedule_write_csv(plan, a->csv, err);
+	if (status == MURAL_OK && a->svg)
+		status = mural_plan_schedule_write_svg(plan, a->svg, err);
+	if (status == MURAL_OK && a->result)
+		status = ends_in(a->result, ".csv") ? mural_plan_schedule_write_csv(plan, a->result, err)
+		                                    : mural_plan_schedule_write_json(plan, a->result, err);
+	return status;
+}
+
+static void print_schedule(const mural_schedule_plan *plan, uint64_t images)
+{
+	printf("%llu images, %llu update%s per epoch, %llu in all; learning rate %.6g at first, %.6g at last, from "
+	       "%.6g to "
+	       "%.6g\n",
+	       (unsigned long long)images, (unsigned long long)plan->steps_per_epoch,
+	       plan->steps_per_epoch == 1 ? "" : "s", (unsigned long long)plan->steps, plan->first, plan->last,
+	       plan->lowest, plan->highest);
+	mural_plan_schedule_plot(plan, stdout, 80, 16);
+	fflush(stdout); /* --result /dev/stdout comes after it */
+}
+
+static mural_status plan_schedule(const plan_arguments *a, mural_error *err)
+{
+	const mural_config_sources sources = {
+	        .file = a->config_file, .argc = a->argc, .argv = a->argv, .ranks = a->ranks};
+	mural_config config;
+	mural_config_report *report = NULL;
+	mural_schedule_plan plan;
+	uint64_t images = 0;
+	mural_status status = mural_config_resolve(&config, &report, &sources, err);
+	for (size_t i = 0; status == MURAL_OK && i < mural_config_warnings(report); i++)
+		fprintf(stderr, "mural: warning: %s\n", mural_config_warning(report, i));
+	if (status == MURAL_OK)
+		status = count_images(a, &config, &images, err);
+	if (status == MURAL_OK)
+		status = mural_plan_schedule(&plan, &config, images, err);
+	if (status == MURAL_OK) {
+		print_schedule(&plan, images);
+		status = write_files(a, &plan, err);
+	}
+	mural_config_report_free(report);
+	return status;
+}
+
+int command_plan(int argc, char **argv)
+{
+	mural_error err = {0};
+	const plan_mode *mode = NULL;
+	plan_arguments arguments = {.ranks = 1};
+	arguments.argv = calloc((size_t)argc + 1, sizeof *arguments.argv);
+	mural_status status = MURAL_OUT_OF_MEMORY;
+	if (arguments.argv)
+		status = parse(&arguments, &mode, argc, argv, &err);
+	else
+		snprintf(err.message, sizeof err.message, "no memory for %d arguments", argc);
+	if (status == MURAL_OK && arguments.help)
+		help();
+	else if (status == MURAL_OK)
+		status = mode->run(&arguments, &err);
+	free(arguments.argv);
+	if (status != MURAL_OK)
+		mural_error_print(&err, stderr);
+	return mural_exit_code(status);
+}
