@@ -74,6 +74,18 @@ static void *on_device(const void *from, size_t bytes)
 	return p;
 }
 
+/* NaN in every type. */
+static void *poisoned(size_t bytes)
+{
+	void *host = malloc(bytes);
+	assert_non_null(host);
+	memset(host, 0xff, bytes);
+	void *p = on_device(host, bytes);
+	check(cuda->device->wait(device.queue, &err));
+	free(host);
+	return p;
+}
+
 static void *to_host(const void *from, size_t bytes)
 {
 	void *p = malloc(bytes);
@@ -118,7 +130,7 @@ static attention_result attend(mu_attention op)
 	const size_t lse_bytes = op.images * op.heads * op.tokens * sizeof(float);
 	void *qkv = numbers(op.type, 3 * n, 1, 2), *d_o = numbers(op.type, n, 2, 1);
 	void *device_qkv = on_device(qkv, 3 * n * e), *device_d_o = on_device(d_o, n * e);
-	void *d_qkv = on_device(NULL, 3 * n * e), *o = on_device(NULL, n * e), *lse = on_device(NULL, lse_bytes);
+	void *d_qkv = poisoned(3 * n * e), *o = poisoned(n * e), *lse = poisoned(lse_bytes);
 	void *scratch = on_device(NULL, cuda->attention_workspace(context, &op));
 	op.qkv = device_qkv, op.d_o = device_d_o, op.d_qkv = d_qkv, op.o = o, op.lse = lse, op.scratch = scratch;
 	check(cuda->attention_forward(context, &op, &err));
@@ -134,24 +146,24 @@ static attention_result attend(mu_attention op)
 
 /* Against the reference. bf16 rounds p, d_s and the results to 8 bits: errors of some 2^-9 each; fp32 sums some hundred
  * products of 24 bits. */
-static void hold_against_reference(mu_dtype type, size_t tokens, size_t head_size)
+static void hold_heads_against_reference(mu_dtype type, size_t images, size_t tokens, size_t heads, size_t head_size)
 {
-	mu_attention op = {.type = type, .images = 1, .tokens = tokens, .heads = 1, .head_size = head_size};
-	const size_t n = tokens * head_size, e = mu_dtype_bytes(type);
+	mu_attention op = {.type = type, .images = images, .tokens = tokens, .heads = heads, .head_size = head_size};
+	const size_t rows = images * heads * tokens, n = rows * head_size, e = mu_dtype_bytes(type);
 	const double tolerance = type == MU_F32 ? 1e-5 : 1e-2;
 	attention_result have = attend(op);
 	void *qkv = numbers(type, 3 * n, 1, 2), *d_o = numbers(type, n, 2, 1);
 	mu_ops_context *host;
 	check(mu_ops_reference.open(NULL, 1, &host, &err));
-	op.qkv = qkv, op.d_o = d_o, op.o = malloc(n * e), op.lse = malloc(tokens * sizeof(float));
+	op.qkv = qkv, op.d_o = d_o, op.o = malloc(n * e), op.lse = malloc(rows * sizeof(float));
 	op.d_qkv = malloc(3 * n * e), op.scratch = malloc(mu_ops_reference.attention_workspace(host, &op));
 	check(mu_ops_reference.attention_forward(host, &op, &err));
 	check(mu_ops_reference.attention_backward(host, &op, &err));
 	print_message("%zu tokens of %zu, %s: o %.1e, lse %.1e, d_qkv %.1e\n", tokens, head_size, mu_dtype_text(type),
-	              distance(type, have.o, type, op.o, n), distance(MU_F32, have.lse, MU_F32, op.lse, tokens),
+	              distance(type, have.o, type, op.o, n), distance(MU_F32, have.lse, MU_F32, op.lse, rows),
 	              distance(type, have.d_qkv, type, op.d_qkv, 3 * n));
 	assert_true(distance(type, have.o, type, op.o, n) < tolerance);
-	assert_true(distance(MU_F32, have.lse, MU_F32, op.lse, tokens) < tolerance);
+	assert_true(distance(MU_F32, have.lse, MU_F32, op.lse, rows) < tolerance);
 	assert_true(distance(type, have.d_qkv, type, op.d_qkv, 3 * n) < tolerance);
 	mu_ops_reference.close(host);
 	free_result(have);
@@ -159,6 +171,25 @@ static void hold_against_reference(mu_dtype type, size_t tokens, size_t head_siz
 	free(op.scratch);
 	free(qkv);
 	free(d_o);
+}
+
+static void hold_against_reference(mu_dtype type, size_t tokens, size_t head_size)
+{
+	hold_heads_against_reference(type, 1, tokens, 1, head_size);
+}
+
+/* The lengths that have kernels of their own on Hopper, and those beside them. */
+static void test_vit_attention(void **state)
+{
+	NEEDS_GPU;
+	hold_heads_against_reference(MU_BF16, 2, 197, 3, 64);
+	hold_heads_against_reference(MU_F16, 3, 197, 2, 64);
+	hold_heads_against_reference(MU_BF16, 1, 192, 2, 64);
+	hold_heads_against_reference(MU_BF16, 2, 193, 1, 64);
+	hold_heads_against_reference(MU_BF16, 1, 201, 2, 64);
+	hold_heads_against_reference(MU_BF16, 2, 208, 2, 64);
+	hold_heads_against_reference(MU_BF16, 1, 209, 2, 64);
+	hold_heads_against_reference(MU_BF16, 1, 197, 2, 56);
 }
 
 /* More tokens than one tile of shared memory holds, for every kind of kernel. */
@@ -296,9 +327,10 @@ static void test_events_measure(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_long_attention),      cmocka_unit_test(test_4096_tokens),
-	        cmocka_unit_test(test_same_bits_again),     cmocka_unit_test(test_graph_is_eager),
-	        cmocka_unit_test(test_what_cannot_be_done), cmocka_unit_test(test_events_measure),
+	        cmocka_unit_test(test_vit_attention),  cmocka_unit_test(test_long_attention),
+	        cmocka_unit_test(test_4096_tokens),    cmocka_unit_test(test_same_bits_again),
+	        cmocka_unit_test(test_graph_is_eager), cmocka_unit_test(test_what_cannot_be_done),
+	        cmocka_unit_test(test_events_measure),
 	};
 	return cmocka_run_group_tests(tests, open_device, close_device);
 }

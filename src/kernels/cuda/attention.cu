@@ -23,7 +23,9 @@ mural_status mu_cuda_attention_forward(mu_ops_context *c, const mu_attention *op
 	MU_TRY(check_head_size(op, err));
 	if (op->images * op->heads * op->tokens == 0)
 		return MURAL_OK;
-	if (mu_attention_tensor_fits(c, op))
+	if (mu_attention_hopper_fits(c, op))
+		MU_TRY(mu_attention_hopper_forward(c, op, err));
+	else if (mu_attention_tensor_fits(c, op))
 		mu_attention_tensor_forward(c, op);
 	else
 		mu_attention_tiled_forward(c, op);
@@ -36,7 +38,9 @@ mural_status mu_cuda_attention_backward(mu_ops_context *c, const mu_attention *o
 	MU_TRY(check_head_size(op, err));
 	if (op->images * op->heads * op->tokens == 0)
 		return MURAL_OK;
-	if (mu_attention_tensor_fits(c, op))
+	if (mu_attention_hopper_fits(c, op))
+		MU_TRY(mu_attention_hopper_backward(c, op, err));
+	else if (mu_attention_tensor_fits(c, op))
 		mu_attention_tensor_backward(c, op, delta);
 	else
 		mu_attention_tiled_backward(c, op, delta);

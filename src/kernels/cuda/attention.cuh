@@ -65,6 +65,11 @@ bool mu_attention_tensor_fits(const mu_ops_context *c, const mu_attention *op);
 void mu_attention_tensor_forward(mu_ops_context *c, const mu_attention *op);
 void mu_attention_tensor_backward(mu_ops_context *c, const mu_attention *op, float *delta);
 
+/* On warp groups of capability 9.0: whole heads of ViT lengths without dropout (attention_hopper.cu). Needs no delta. */
+bool mu_attention_hopper_fits(const mu_ops_context *c, const mu_attention *op);
+mural_status mu_attention_hopper_forward(mu_ops_context *c, const mu_attention *op, mural_error *err);
+mural_status mu_attention_hopper_backward(mu_ops_context *c, const mu_attention *op, mural_error *err);
+
 /* Everything else (attention_tiled.cu): head sizes up to 128. */
 void mu_attention_tiled_forward(mu_ops_context *c, const mu_attention *op);
 void mu_attention_tiled_backward(mu_ops_context *c, const mu_attention *op, float *delta);

@@ -21,7 +21,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math_constants.h>
 
-#include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/attention_lanes.cuh"
 
 #define CHUNK 16 /* rows of a warp, and columns of a step */
 #define GROUP 4 /* chunks of columns that forward takes at a time: one update of the online softmax */
@@ -52,27 +52,6 @@ struct split {
 	int tile, tiles; /* columns of a tile, a multiple of CHUNK */
 };
 
-template <typename E> static __device__ __forceinline__ uint32_t pack_pair(float low, float high);
-template <> __device__ __forceinline__ uint32_t pack_pair<mu_bf16>(float low, float high)
-{
-	const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-	return reinterpret_cast<const uint32_t &>(pair);
-}
-template <> __device__ __forceinline__ uint32_t pack_pair<mu_f16>(float low, float high)
-{
-	const __half2 pair = __floats2half2_rn(low, high);
-	return reinterpret_cast<const uint32_t &>(pair);
-}
-
-static __device__ __forceinline__ float2 unpack_pair(uint32_t bits, mu_bf16)
-{
-	return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162 &>(bits));
-}
-static __device__ __forceinline__ float2 unpack_pair(uint32_t bits, mu_f16)
-{
-	return __half22float2(reinterpret_cast<const __half2 &>(bits));
-}
-
 /* c [16, 8] += a [16, 16] b [16, 8]; this file's kernels are not launched below capability 8.0. */
 static __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
                                                 mu_bf16)
@@ -94,11 +73,6 @@ static __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&
 #endif
 }
 
-static __device__ __forceinline__ uint32_t shared_address(const void *p)
-{
-	return static_cast<uint32_t>(__cvta_generic_to_shared(p));
-}
-
 /* Four 8 x 8 matrices. Rows as they are: two b operands [16, 8] of a product with the tile transposed. */
 static __device__ __forceinline__ void load_rows(uint32_t (&r)[4], const void *p)
 {
@@ -114,21 +88,6 @@ static __device__ __forceinline__ void load_columns(uint32_t (&r)[4], const void
 	             : "r"(shared_address(p)));
 }
 
-/* 16 bytes to shared memory without passing through registers; 0 where !inside. */
-static __device__ __forceinline__ void copy_piece(void *to, const void *from, bool inside)
-{
-#if __CUDA_ARCH__ >= 800
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-	             "r"(inside ? 16 : 0));
-#endif
-}
-static __device__ __forceinline__ void wait_for_pieces(void)
-{
-#if __CUDA_ARCH__ >= 800
-	asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
-#endif
-}
-
 /* Begins to bring rows [first, first + rows) into a tile. */
 template <typename E, int KB>
 static __device__ void begin_tile(E *tile, mu_head<const E> from, int first, int rows, const mu_attention &op)
@@ -139,7 +98,7 @@ static __device__ void begin_tile(E *tile, mu_head<const E> from, int first, int
 		const bool inside =
 		        first + row < static_cast<int>(op.tokens) && piece * 8 < static_cast<int>(op.head_size);
 		const E *at = inside ? from.data + (first + row) * from.stride + piece * 8 : from.data;
-		copy_piece(tile + row * S + piece * 8, at, inside);
+		copy_piece(shared_address(tile + row * S + piece * 8), at, inside);
 	}
 }
 
@@ -203,26 +162,6 @@ static __device__ __forceinline__ void add_weighted(float (&sum)[2 * KB][4], con
 		multiply(sum[2 * k], a, b[0], b[1], E());
 		multiply(sum[2 * k + 1], a, b[2], b[3], E());
 	}
-}
-
-/* One instruction; results below 2^-126 become 0. exp2f would spend three more on those. */
-static __device__ __forceinline__ float power_of_2(float x)
-{
-	float y;
-	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-	return y;
-}
-
-/* Over the four lanes of a row. */
-static __device__ __forceinline__ float quad_sum(float x)
-{
-	x += __shfl_xor_sync(0xffffffffu, x, 1);
-	return x + __shfl_xor_sync(0xffffffffu, x, 2);
-}
-static __device__ __forceinline__ float quad_max(float x)
-{
-	x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-	return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
 /* Rows times factor, as E. */
