@@ -103,7 +103,7 @@ dnnl*.h src/kernels/cpu/dnnl*
 omp.h src/kernels/cpu/*
 zlib.h src/data/*
 cuda* src/*/cuda/*
-cublas* src/kernels/cuda/gemm.c
+cublas* src/kernels/cuda/gemm.h
 END
 
 # compiles LANGUAGE HEADER COMPILER [OPTION...]: a file with nothing but this #include, with warnings as errors.

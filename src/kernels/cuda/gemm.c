@@ -1,46 +1,23 @@
 /* Matrix products through cuBLASLt, one prepared entry per shape.
  *
- * An entry holds the descriptors and the algorithm that the library's heuristics put first, so that a call is a look-up
- * and a launch. One workspace serves all: products of a context run one after the other on its queue.
+ * An entry holds the descriptors and an algorithm (gemm_search.c), so that a call is a look-up and a launch. One
+ * workspace serves all: products of a context run one after the other on its queue.
  *
  * MU_F32 multiplies in true fp32. Split-K may reduce through the workspace in fp32, in a fixed order; reductions in place
  * or in the output's type are excluded, because the first depend on timing and the second round more than once.
  *
  * Measured: docs/benchmarks.md, "Operations on a GPU". SPDX-License-Identifier: MIT */
-#include <cublasLt.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cuda/cuda.h"
-
-#define WORKSPACE_BYTES ((size_t)32 << 20) /* what NVIDIA advises for Hopper */
-#define ALIGNMENT 64 /* bytes of every operand: what ops.h promises */
-
-/* What tells shapes apart. Compared as bytes: all members are of one size. */
-typedef struct shape {
-	size_t type, m, n, k, transpose_a, transpose_b, add, bias;
-} shape;
-
-typedef struct entry {
-	shape shape;
-	cublasLtMatmulDesc_t operation;
-	cublasLtMatrixLayout_t a, b, d;
-	cublasLtMatmulAlgo_t algorithm;
-} entry;
-
-struct mu_cuda_products {
-	cublasLtHandle_t library;
-	void *workspace;
-	entry *entries;
-	size_t n, capacity;
-};
+#include "kernels/cuda/gemm.h"
 
 size_t mu_cuda_products_version(void)
 {
 	return cublasLtGetVersion();
 }
 
-static mural_status said(cublasStatus_t status, const char *what, const shape *s, mural_error *err)
+mural_status mu_cuda_library_said(cublasStatus_t status, const char *what, const mu_cuda_shape *s, mural_error *err)
 {
 	if (status == CUBLAS_STATUS_SUCCESS)
 		return MURAL_OK;
@@ -48,7 +25,7 @@ static mural_status said(cublasStatus_t status, const char *what, const shape *s
 	               s ? s->m : 0, s ? s->n : 0, s ? s->k : 0, cublasLtGetStatusString(status));
 }
 
-static void release_entry(entry *e)
+static void release_entry(mu_cuda_entry *e)
 {
 	if (e->a)
 		(void)cublasLtMatrixLayoutDestroy(e->a);
@@ -67,8 +44,8 @@ mural_status mu_cuda_products_create(mu_cuda_products **products, mural_error *e
 	*products = NULL;
 	if (!p)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for matrix products");
-	MU_TRY_OUT(said(cublasLtCreate(&p->library), "to start", NULL, err));
-	MU_TRY_OUT(mu_cuda_said(cudaMalloc(&p->workspace, WORKSPACE_BYTES), "memory", err));
+	MU_TRY_OUT(mu_cuda_library_said(cublasLtCreate(&p->library), "to start", NULL, err));
+	MU_TRY_OUT(mu_cuda_said(cudaMalloc(&p->workspace, MU_CUDA_WORKSPACE_BYTES), "memory", err));
 	*products = p;
 	return MURAL_OK;
 out:
@@ -94,64 +71,33 @@ static cudaDataType_t data_type(mu_dtype type)
 	return type == MU_BF16 ? CUDA_R_16BF : type == MU_F16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
-static mural_status set_operation(entry *e, cublasLtMatmulDescAttributes_t which, const void *value, size_t bytes,
-                                  mural_error *err)
+static mural_status set_operation(mu_cuda_entry *e, cublasLtMatmulDescAttributes_t which, const void *value,
+                                  size_t bytes, mural_error *err)
 {
-	return said(cublasLtMatmulDescSetAttribute(e->operation, which, value, bytes), "a setting", &e->shape, err);
+	return mu_cuda_library_said(cublasLtMatmulDescSetAttribute(e->operation, which, value, bytes), "a setting",
+	                            &e->shape, err);
 }
 
-static mural_status describe(entry *e, mural_error *err)
+static mural_status describe(mu_cuda_entry *e, mural_error *err)
 {
-	const shape *s = &e->shape;
+	const mu_cuda_shape *s = &e->shape;
 	const cudaDataType_t type = data_type((mu_dtype)s->type);
 	const cublasOperation_t a = s->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
 	const cublasOperation_t b = s->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
 	const cublasLtEpilogue_t epilogue = s->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 	const size_t a_rows = s->transpose_a ? s->k : s->m, a_columns = s->transpose_a ? s->m : s->k;
 	const size_t b_rows = s->transpose_b ? s->n : s->k, b_columns = s->transpose_b ? s->k : s->n;
-	MU_TRY(said(cublasLtMatmulDescCreate(&e->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product", s, err));
+	MU_TRY(mu_cuda_library_said(cublasLtMatmulDescCreate(&e->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+	                            "a product", s, err));
 	MU_TRY(set_operation(e, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a, err));
 	MU_TRY(set_operation(e, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b, err));
 	MU_TRY(set_operation(e, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue, err));
-	MU_TRY(said(cublasLtMatrixLayoutCreate(&e->a, type, a_rows, a_columns, (int64_t)a_rows), "a matrix", s, err));
-	MU_TRY(said(cublasLtMatrixLayoutCreate(&e->b, type, b_rows, b_columns, (int64_t)b_rows), "a matrix", s, err));
-	return said(cublasLtMatrixLayoutCreate(&e->d, type, s->m, s->n, (int64_t)s->m), "a matrix", s, err);
-}
-
-static cublasStatus_t set_preferences(cublasLtMatmulPreference_t preference)
-{
-	const size_t workspace = WORKSPACE_BYTES;
-	const uint32_t alignment = ALIGNMENT;
-	const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-	static const cublasLtMatmulPreferenceAttributes_t operands[] = {
-	        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-	        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-	cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
-	        preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
-	if (status == CUBLAS_STATUS_SUCCESS)
-		status = cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-		                                              &reductions, sizeof reductions);
-	for (size_t i = 0; i < sizeof operands / sizeof *operands && status == CUBLAS_STATUS_SUCCESS; i++)
-		status = cublasLtMatmulPreferenceSetAttribute(preference, operands[i], &alignment, sizeof alignment);
-	return status;
-}
-
-static mural_status choose(mu_cuda_products *p, entry *e, mural_error *err)
-{
-	cublasLtMatmulPreference_t preference = NULL;
-	cublasLtMatmulHeuristicResult_t best;
-	int found = 0;
-	MU_TRY(said(cublasLtMatmulPreferenceCreate(&preference), "a search", &e->shape, err));
-	cublasStatus_t status = set_preferences(preference);
-	if (status == CUBLAS_STATUS_SUCCESS)
-		status = cublasLtMatmulAlgoGetHeuristic(p->library, e->operation, e->a, e->b, e->d, e->d, preference, 1,
-		                                        &best, &found);
-	(void)cublasLtMatmulPreferenceDestroy(preference);
-	if (status == CUBLAS_STATUS_SUCCESS && found == 0)
-		status = CUBLAS_STATUS_NOT_SUPPORTED;
-	MU_TRY(said(status, "an algorithm", &e->shape, err));
-	e->algorithm = best.algo;
-	return MURAL_OK;
+	MU_TRY(mu_cuda_library_said(cublasLtMatrixLayoutCreate(&e->a, type, a_rows, a_columns, (int64_t)a_rows),
+	                            "a matrix", s, err));
+	MU_TRY(mu_cuda_library_said(cublasLtMatrixLayoutCreate(&e->b, type, b_rows, b_columns, (int64_t)b_rows),
+	                            "a matrix", s, err));
+	return mu_cuda_library_said(cublasLtMatrixLayoutCreate(&e->d, type, s->m, s->n, (int64_t)s->m), "a matrix", s,
+	                            err);
 }
 
 static mural_status grow(mu_cuda_products *p, mural_error *err)
@@ -159,7 +105,7 @@ static mural_status grow(mu_cuda_products *p, mural_error *err)
 	if (p->n < p->capacity)
 		return MURAL_OK;
 	const size_t capacity = p->capacity ? 2 * p->capacity : 64;
-	entry *entries = realloc(p->entries, capacity * sizeof *entries);
+	mu_cuda_entry *entries = realloc(p->entries, capacity * sizeof *entries);
 	if (!entries)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for matrix products");
 	p->entries = entries;
@@ -168,21 +114,22 @@ static mural_status grow(mu_cuda_products *p, mural_error *err)
 }
 
 /* A step has some twenty shapes: looking through them costs less than a hash. */
-static mural_status find(mu_cuda_products *p, const mu_cuda_product *product, entry **found, mural_error *err)
+static mural_status find(mu_ops_context *c, const mu_cuda_product *product, mu_cuda_entry **found, mural_error *err)
 {
-	const shape s = {product->type,        product->m,           product->n,   product->k,
-	                 product->transpose_a, product->transpose_b, product->add, product->bias != NULL};
+	mu_cuda_products *p = c->products;
+	const mu_cuda_shape s = {product->type,        product->m,           product->n,   product->k,
+	                         product->transpose_a, product->transpose_b, product->add, product->bias != NULL};
 	for (size_t i = 0; i < p->n; i++)
 		if (memcmp(&p->entries[i].shape, &s, sizeof s) == 0) {
 			*found = &p->entries[i];
 			return MURAL_OK;
 		}
 	MU_TRY(grow(p, err));
-	entry *e = &p->entries[p->n];
-	*e = (entry){.shape = s};
+	mu_cuda_entry *e = &p->entries[p->n];
+	*e = (mu_cuda_entry){.shape = s};
 	mural_status status = describe(e, err);
 	if (status == MURAL_OK)
-		status = choose(p, e, err);
+		status = mu_cuda_choose(c, e, err);
 	if (status != MURAL_OK) {
 		release_entry(e);
 		return status;
@@ -194,20 +141,20 @@ static mural_status find(mu_cuda_products *p, const mu_cuda_product *product, en
 
 mural_status mu_cuda_product_prepare(mu_ops_context *c, const mu_cuda_product *product, mural_error *err)
 {
-	entry *e;
-	return find(c->products, product, &e, err);
+	mu_cuda_entry *e;
+	return find(c, product, &e, err);
 }
 
 mural_status mu_cuda_product_run(mu_ops_context *c, const mu_cuda_product *product, mural_error *err)
 {
 	mu_cuda_products *p = c->products;
 	const float one = 1, beta = product->add ? 1 : 0;
-	entry *e;
-	MU_TRY(find(p, product, &e, err));
+	mu_cuda_entry *e;
+	MU_TRY(find(c, product, &e, err));
 	if (product->bias)
 		MU_TRY(set_operation(e, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &product->bias, sizeof product->bias, err));
-	return said(cublasLtMatmul(p->library, e->operation, &one, product->a, e->a, product->b, e->b, &beta,
-	                           product->d, e->d, product->d, e->d, &e->algorithm, p->workspace, WORKSPACE_BYTES,
-	                           c->stream),
-	            "a launch", &e->shape, err);
+	return mu_cuda_library_said(cublasLtMatmul(p->library, e->operation, &one, product->a, e->a, product->b, e->b,
+	                                           &beta, product->d, e->d, product->d, e->d, &e->algorithm,
+	                                           p->workspace, MU_CUDA_WORKSPACE_BYTES, c->stream),
+	                            "a launch", &e->shape, err);
 }
