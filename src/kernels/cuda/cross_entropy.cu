@@ -6,13 +6,15 @@
 #include <math_constants.h>
 
 #include "kernels/cuda/cuda.cuh"
+#include "kernels/per_step.h"
 
 #define BLOCK 128
 
 /* What one image adds to the sums; 32 bytes. */
 struct alignas(32) mu_cuda_loss_row {
 	double loss;
-	uint32_t count, top1, top5, flags;
+	uint32_t count, top1, top5;
+	uint16_t non_finite, label_range;
 };
 
 struct best {
@@ -90,7 +92,8 @@ static __device__ float row_loss(const mu_cross_entropy &op, const E *logit, E *
 {
 	const uint32_t C = static_cast<uint32_t>(op.classes);
 	const float rest = static_cast<float>(op.smoothing / op.classes);
-	const float own = static_cast<float>(1 - op.smoothing) + rest, scale = static_cast<float>(op.scale);
+	const float own = static_cast<float>(1 - op.smoothing) + rest;
+	const float scale = d_logit ? static_cast<float>(mu_loss_factor(&op)) : 0;
 	float sum = 0, loss = 0;
 	for (uint32_t c = threadIdx.x; c < C; c += BLOCK)
 		sum += expf(mu_load(logit[c]) - largest);
@@ -112,18 +115,18 @@ template <typename E> static __global__ void cross_entropy_kernel(const mu_cross
 	const uint32_t C = static_cast<uint32_t>(op.classes);
 	const E *logit = static_cast<const E *>(op.logits) + b * C;
 	E *d_logit = op.d_logits ? static_cast<E *>(op.d_logits) + b * C : nullptr;
-	const bool real = b < op.count;
+	const bool real = b < op.micro->count;
 	const int32_t label = real ? op.labels[b] : -1;
 	const bool in_range = label >= 0 && static_cast<uint32_t>(label) < C;
 	const best top = best_of(logit, C);
-	mu_cuda_loss_row row = {0, in_range, 0, 0, real && !in_range ? uint32_t{MU_FLAG_LABEL_RANGE} : 0};
+	mu_cuda_loss_row row = {0, in_range, 0, 0, 0, real && !in_range};
 	float loss = 0;
 	if (in_range) {
 		const uint32_t rank = rank_of(logit, C, label); /* before the gradient, which may lie on the logits */
 		row.top1 = rank < 1;
 		row.top5 = rank < 5;
 		loss = row_loss(op, logit, d_logit, static_cast<uint32_t>(label), top.logit);
-		row.flags |= isfinite(loss) ? 0 : uint32_t{MU_FLAG_NON_FINITE};
+		row.non_finite = !isfinite(loss);
 	} else if (d_logit) {
 		__syncthreads(); /* all have read the logits */
 		for (uint32_t c = threadIdx.x; c < C; c += BLOCK)
@@ -139,33 +142,39 @@ template <typename E> static __global__ void cross_entropy_kernel(const mu_cross
 		op.best_B[b] = static_cast<int32_t>(top.at);
 }
 
-/* One warp: each lane takes every 32nd image. */
-static __global__ void cross_entropy_add_kernel(mu_loss_sums *sums, uint32_t *flags, const mu_cuda_loss_row *rows,
-                                                size_t images)
+static __device__ double warp_total(double x)
 {
-	mu_loss_sums mine = {0, 0, 0, 0};
-	uint32_t raised = 0;
+	for (int lane = MU_WARP / 2; lane > 0; lane /= 2)
+		x += __shfl_xor_sync(0xffffffffu, x, lane);
+	return x;
+}
+
+/* One warp: each lane takes every 32nd image. */
+static __global__ void cross_entropy_add_kernel(mu_step_sums *sums, const mu_cuda_loss_row *rows, size_t images)
+{
+	mu_step_sums mine = {};
 	for (size_t b = threadIdx.x; b < images; b += MU_WARP) {
 		mine.loss += rows[b].loss;
 		mine.count += rows[b].count;
 		mine.top1 += rows[b].top1;
 		mine.top5 += rows[b].top5;
-		raised |= rows[b].flags;
+		mine.non_finite += rows[b].non_finite;
+		mine.label_range += rows[b].label_range;
 	}
-	for (int lane = MU_WARP / 2; lane > 0; lane /= 2) {
-		mine.loss += __shfl_xor_sync(0xffffffffu, mine.loss, lane);
-		mine.count += __shfl_xor_sync(0xffffffffu, mine.count, lane);
-		mine.top1 += __shfl_xor_sync(0xffffffffu, mine.top1, lane);
-		mine.top5 += __shfl_xor_sync(0xffffffffu, mine.top5, lane);
-		raised |= __shfl_xor_sync(0xffffffffu, raised, lane);
-	}
+	mine.loss = warp_total(mine.loss);
+	mine.count = warp_total(mine.count);
+	mine.top1 = warp_total(mine.top1);
+	mine.top5 = warp_total(mine.top5);
+	mine.non_finite = warp_total(mine.non_finite);
+	mine.label_range = warp_total(mine.label_range);
 	if (threadIdx.x > 0)
 		return;
 	sums->loss += mine.loss;
 	sums->count += mine.count;
 	sums->top1 += mine.top1;
 	sums->top5 += mine.top5;
-	*flags |= raised;
+	sums->non_finite += mine.non_finite;
+	sums->label_range += mine.label_range;
 }
 
 mural_status mu_cuda_cross_entropy(mu_ops_context *c, const mu_cross_entropy *op, mural_error *err)
@@ -178,6 +187,6 @@ mural_status mu_cuda_cross_entropy(mu_ops_context *c, const mu_cross_entropy *op
 		               MU_CUDA_LOSS_ROWS);
 	MU_CUDA_BY_TYPE(op->type, cross_entropy_kernel<E>
 	                <<<static_cast<unsigned>(op->images), BLOCK, 0, c->stream>>>(*op, c->loss_rows));
-	cross_entropy_add_kernel<<<1, MU_WARP, 0, c->stream>>>(op->sums, op->flags, c->loss_rows, op->images);
+	cross_entropy_add_kernel<<<1, MU_WARP, 0, c->stream>>>(op->sums, c->loss_rows, op->images);
 	return mu_cuda_launched("cross-entropy", err);
 }

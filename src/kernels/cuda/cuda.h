@@ -1,9 +1,10 @@
 /* What the files of the CUDA table share, for C and CUDA C++: the context and the rows.
  *
- * Rows enqueue and return; nothing here waits for the card. Whatever a row's fields point to is device memory, sums and
- * flags of cross_entropy and the sum of sum_squares included. No row uses floating-point atomics: sums go through
- * partial sums that are cut by shape and added in their order, so the same call gives the same bits. (cuBLASLt cuts its
- * products by shape too; split-K reductions that are not reproducible are excluded in gemm.c.)
+ * Rows enqueue and return; nothing here waits for the card. Whatever a row's fields point to is device memory, but for
+ * the extents of tensor_norms. No row uses floating-point atomics: sums go through partial sums that are cut by shape
+ * and added in their order, so the same call gives the same bits. (cuBLASLt cuts its products by shape too, and
+ * split-K reductions that are not reproducible are excluded; but another process may measure another algorithm to be
+ * the fastest, gemm_search.c.)
  * SPDX-License-Identifier: MIT */
 #ifndef MU_KERNELS_CUDA_CUDA_H
 #define MU_KERNELS_CUDA_CUDA_H
@@ -51,10 +52,21 @@ MU_CUDA_ROW(drop_path);
 mural_status mu_cuda_pool_forward(mu_ops_context *, const mu_pool *, mural_error *);
 mural_status mu_cuda_pool_backward(mu_ops_context *, const mu_pool *, mural_error *);
 MU_CUDA_ROW(cross_entropy);
+MU_CUDA_ROW(settle);
 MU_CUDA_ROW(adamw);
 MU_CUDA_ROW(sum_squares);
 size_t mu_cuda_sum_squares_workspace(mu_ops_context *, const mu_sum_squares *);
 MU_CUDA_ROW(cast);
+MU_CUDA_ROW(sgd);
+MU_CUDA_ROW(lion);
+MU_CUDA_ROW(lamb);
+MU_CUDA_ROW(momentum);
+MU_CUDA_ROW(newton_schulz);
+size_t mu_cuda_newton_schulz_workspace(mu_ops_context *, const mu_newton_schulz *);
+MU_CUDA_ROW(tensor_norms);
+size_t mu_cuda_tensor_norms_workspace(mu_ops_context *, const mu_tensor_norms *);
+MU_CUDA_ROW(apply_update);
+MU_CUDA_ROW(ema);
 
 /* d = op(a) op(b) + bias, or + d, on column-major matrices as BLAS has them: a is m x k, b is k x n, d is m x n; a
  * transposed operand lies the other way round. bias: [m] or NULL, only without add. Sums in fp32; true fp32 products

@@ -30,6 +30,7 @@ static __global__ void patchify_kernel(const mu_patchify op, uint32_t packs_per_
 	const ptrdiff_t row = static_cast<ptrdiff_t>(py * P + y) + cut.dy;
 	const bool row_inside = row >= 0 && row < static_cast<ptrdiff_t>(op.height);
 	const uint8_t *line = op.pixels + ((b * channels + channel) * op.height + (row_inside ? row : 0)) * op.width;
+	const bool real = b < op.micro->count;
 	mu_pack<E, V> out;
 #pragma unroll
 	for (int i = 0; i < V; i++) {
@@ -37,7 +38,7 @@ static __global__ void patchify_kernel(const mu_patchify op, uint32_t packs_per_
 		const ptrdiff_t column = static_cast<ptrdiff_t>(cut.flip ? op.width - 1 - x : x) + cut.dx;
 		const bool inside = row_inside && column >= 0 && column < static_cast<ptrdiff_t>(op.width);
 		const float pixel = inside ? line[column] : 0;
-		out.e[i] = mu_round<E>(b < op.count ? fmaf(pixel, factor, offset) : 0.0f);
+		out.e[i] = mu_round<E>(real ? fmaf(pixel, factor, offset) : 0.0f);
 	}
 	mu_write<E, V>(op.patches, pack, out);
 }

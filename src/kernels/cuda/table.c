@@ -75,10 +75,21 @@ static const mu_ops mu_ops_cuda = {
         .pool_forward = mu_cuda_pool_forward,
         .pool_backward = mu_cuda_pool_backward,
         .cross_entropy = mu_cuda_cross_entropy,
+        .settle = mu_cuda_settle,
         .adamw = mu_cuda_adamw,
         .sum_squares = mu_cuda_sum_squares,
         .sum_squares_workspace = mu_cuda_sum_squares_workspace,
         .cast = mu_cuda_cast,
+        .sgd = mu_cuda_sgd,
+        .lion = mu_cuda_lion,
+        .lamb = mu_cuda_lamb,
+        .momentum = mu_cuda_momentum,
+        .newton_schulz = mu_cuda_newton_schulz,
+        .newton_schulz_workspace = mu_cuda_newton_schulz_workspace,
+        .tensor_norms = mu_cuda_tensor_norms,
+        .tensor_norms_workspace = mu_cuda_tensor_norms_workspace,
+        .apply_update = mu_cuda_apply_update,
+        .ema = mu_cuda_ema,
 };
 
 static void version_text(char *text, size_t size, int version)
