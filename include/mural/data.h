@@ -14,6 +14,7 @@ extern "C" {
 #endif
 
 #define MURAL_MAX_CHANNELS 16
+#define MURAL_MAX_SIDE 32767 /* pixels of an image */
 
 typedef enum mural_data_format {
 	MURAL_DATA_AUTO, /* told from the folder's contents */
@@ -24,12 +25,16 @@ typedef enum mural_data_format {
 	MURAL_DATA_FOLDER /* PNG and JPEG files in train/CLASS, and in val/CLASS, validation/CLASS or test/CLASS */
 } mural_data_format;
 
-/* What happens to images of another size than the model's. Bilinear is exactly Pillow's and so torchvision's. */
+/* What happens to images of another size than the model's: exactly what Pillow and so torchvision do, by one of the filters
+ * below. */
 typedef enum mural_resize {
 	MURAL_RESIZE_NONE, /* padded with zeros or cut, around the centre */
 	MURAL_RESIZE_BILINEAR, /* keeps the aspect: the short side fits, the middle is cut out: Resize(), CenterCrop() */
 	MURAL_RESIZE_SQUASH /* each side fits by itself: Resize((height, width)) */
 } mural_resize;
+
+/* How pixels are weighed when an image is resized: as Pillow does, over as much of the image as an output pixel covers. */
+typedef enum mural_filter { MURAL_FILTER_BILINEAR, MURAL_FILTER_BICUBIC } mural_filter;
 
 typedef struct mural_data_config {
 	char path[1024]; /* folder or "fashion-mnist" (Debian's package) or "synthetic"; ./synthetic is a folder */
@@ -46,6 +51,7 @@ typedef struct mural_data_config {
 	bool normalise_given;
 	float mean[MURAL_MAX_CHANNELS], std[MURAL_MAX_CHANNELS]; /* of pixels in [0, 1] */
 	mural_resize resize; /* default bilinear */
+	mural_filter filter; /* default bilinear */
 	unsigned
 	        resize_side; /* bilinear: short side before the cut, at least the model's sides; 0 (default): just fits */
 	unsigned crop_padding; /* pixels of zero padding for a random crop of the same size; 0 = none */

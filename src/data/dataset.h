@@ -9,7 +9,7 @@
 #include "data/class_names.h"
 #include "mural/data.h"
 
-#define MU_MAX_SIDE 32767 /* pixels: offsets of crops are 16 bits wide */
+#define MU_MAX_SIDE MURAL_MAX_SIDE /* offsets of crops are 16 bits wide */
 
 /* What a format is asked to open. Everything is borrowed for the call. */
 typedef struct mu_data_request {

@@ -17,9 +17,9 @@
 #include "data/dataset.h"
 #include "data/decode.h"
 #include "data/image_list.h"
-#include "data/resize.h"
+#include "data/reshape.h"
 
-#define CHANNELS 3
+#define CHANNELS MU_PICTURE_CHANNELS
 
 static const float imagenet_mean[CHANNELS] = {0.485f, 0.456f, 0.406f},
                    imagenet_std[CHANNELS] = {0.229f, 0.224f, 0.225f};
@@ -27,8 +27,7 @@ static const float imagenet_mean[CHANNELS] = {0.485f, 0.456f, 0.406f},
 typedef struct folder_data {
 	mural_data base;
 	mu_image_list list;
-	mural_resize resize;
-	unsigned resize_side;
+	mu_resize_wish wish;
 } folder_data;
 
 static bool is_folder(const char *path)
@@ -137,8 +136,7 @@ static mural_status fill(folder_data *data, const mu_data_request *r, mural_erro
 		        "x %zu x %zu: set --channels to %d",
 		        CHANNELS, MU_MAX_SIDE, r->channels, r->height, r->width, CHANNELS);
 	MU_TRY(list(data, r, err));
-	data->resize = r->config->resize;
-	data->resize_side = r->config->resize_side;
+	data->wish = (mu_resize_wish){r->config->resize, r->config->filter, r->config->resize_side};
 	data->base.facts = (mural_data_facts){.images = data->list.n,
 	                                      .channels = CHANNELS,
 	                                      .height = r->height,
@@ -174,55 +172,6 @@ static mural_status folder_open(mural_data **data, const mu_data_request *reques
 	return status;
 }
 
-/* What turning one picture into planes of another shape needs, in one block. */
-typedef struct workshop {
-	mu_resize resize;
-	uint8_t *planes, *scratch;
-} workshop;
-
-static workshop lay_out(mu_arena *arena, const folder_data *data, mu_image_shape from, mu_image_shape to)
-{
-	workshop shop = {.planes = mu_arena_take(arena, mu_image_bytes(from))};
-	if (data->resize == MURAL_RESIZE_NONE)
-		return shop;
-	shop.resize = mu_resize_take(arena, from, to, data->resize, data->resize_side);
-	shop.scratch = mu_arena_take(arena, mu_resize_scratch_bytes(&shop.resize));
-	return shop;
-}
-
-static void part_channels(const mu_picture *picture, uint8_t *planes)
-{
-	size_t pixels = picture->height * picture->width;
-	for (size_t p = 0; p < pixels; p++)
-		for (size_t c = 0; c < CHANNELS; c++)
-			planes[c * pixels + p] = picture->rgb[p * CHANNELS + c];
-}
-
-static mural_status reshape(const folder_data *data, const mu_picture *picture, uint8_t *pixels, mural_error *err)
-{
-	mu_image_shape from = {CHANNELS, picture->height, picture->width};
-	mu_image_shape to = {CHANNELS, data->base.facts.height, data->base.facts.width};
-	mu_arena arena;
-	mu_arena_measure(&arena, "image");
-	lay_out(&arena, data, from, to);
-	size_t bytes = arena.high;
-	void *block = aligned_alloc(MU_ARENA_ALIGN, mu_arena_padded(bytes));
-	if (!block)
-		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory to resize an image of %zu x %zu",
-		               picture->height, picture->width);
-	mu_arena_reserve(&arena, "image", block, bytes);
-	workshop shop = lay_out(&arena, data, from, to);
-	part_channels(picture, shop.planes);
-	if (data->resize == MURAL_RESIZE_NONE) {
-		mu_fit(from, shop.planes, to, pixels);
-	} else {
-		mu_resize_prepare(&shop.resize);
-		mu_resize_run(&shop.resize, shop.planes, pixels, shop.scratch);
-	}
-	free(block);
-	return MURAL_OK;
-}
-
 static mural_status folder_read(const mural_data *data, uint64_t index, uint8_t *pixels, int32_t *label,
                                 mural_error *err)
 {
@@ -230,7 +179,9 @@ static mural_status folder_read(const mural_data *data, uint64_t index, uint8_t 
 	const mu_image_file *file = &folder->list.files[index];
 	mu_picture picture;
 	MU_TRY(mu_decode_file(&picture, file->path, err));
-	mural_status status = reshape(folder, &picture, pixels, err);
+	const mural_data_facts *facts = &folder->base.facts;
+	mu_image_shape to = {MU_PICTURE_CHANNELS, facts->height, facts->width};
+	mural_status status = mu_picture_reshape(&picture, to, folder->wish, pixels, err);
 	mu_picture_release(&picture);
 	*label = (int32_t)file->label;
 	return status;

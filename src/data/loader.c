@@ -88,8 +88,8 @@ static mu_batch_tools take_tools(mu_arena *arena, const mu_loader_settings *s, c
 
 static mu_resize take_resize(mu_arena *arena, const mu_loader_settings *s)
 {
-	return mu_resize_take(arena, mu_batch_shape_of_set(s), mu_batch_shape_of_model(s), s->config->resize,
-	                      s->config->resize_side);
+	return mu_resize_take(arena, mu_batch_shape_of_set(s), mu_batch_shape_of_model(s), 
+	                      (mu_resize_wish){s->config->resize, s->config->filter, s->config->resize_side});
 }
 
 /* The one description of the block: run on a measuring arena it is the plan. */

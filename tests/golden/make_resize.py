@@ -6,6 +6,7 @@ images and compares. Lines:
 
     each SEED HEIGHT WIDTH NEW_HEIGHT NEW_WIDTH CRC        Image.resize(..., BILINEAR) of one grey plane
     short SEED HEIGHT WIDTH SHORT CROP_HEIGHT CROP_WIDTH CRC    Resize(SHORT), CenterCrop of an RGB image; planes
+    cubic, cubics    the same with BICUBIC
 
 SPDX-License-Identifier: MIT"""
 import pathlib
@@ -30,17 +31,19 @@ def plane(seed, height, width):
     return (v >> 24).astype(numpy.uint8).reshape(height, width)
 
 
-def each(seed, height, width, new_height, new_width):
-    resized = Image.fromarray(plane(seed, height, width)).resize((new_width, new_height), Image.Resampling.BILINEAR)
-    return f"each {seed} {height} {width} {new_height} {new_width} {zlib.crc32(numpy.asarray(resized).tobytes())}"
+def each(seed, height, width, new_height, new_width, word="each"):
+    how = Image.Resampling.BICUBIC if word == "cubic" else Image.Resampling.BILINEAR
+    resized = Image.fromarray(plane(seed, height, width)).resize((new_width, new_height), how)
+    return f"{word} {seed} {height} {width} {new_height} {new_width} {zlib.crc32(numpy.asarray(resized).tobytes())}"
 
 
-def short(seed, height, width, side, crop_height, crop_width):
+def short(seed, height, width, side, crop_height, crop_width, word="short"):
     planes = [plane(seed + c, height, width) for c in range(3)]
     image = Image.fromarray(numpy.stack(planes, axis=-1))
-    image = transforms.CenterCrop((crop_height, crop_width))(transforms.Resize(side)(image))
+    how = transforms.InterpolationMode.BICUBIC if word == "cubics" else transforms.InterpolationMode.BILINEAR
+    image = transforms.CenterCrop((crop_height, crop_width))(transforms.Resize(side, how)(image))
     data = numpy.asarray(image).transpose(2, 0, 1).tobytes()
-    return f"short {seed} {height} {width} {side} {crop_height} {crop_width} {zlib.crc32(data)}"
+    return f"{word} {seed} {height} {width} {side} {crop_height} {crop_width} {zlib.crc32(data)}"
 
 
 def main():
@@ -54,6 +57,11 @@ def main():
     for seed in range(510, 560):
         crop = draw.randint(1, 64)
         lines.append(short(seed, side(), side(), crop + draw.randint(0, 32), crop, draw.randint(1, crop)))
+    draw = random.Random(21)
+    lines += [each(seed, side(), side(), side(), side(), "cubic") for seed in range(560, 760)]
+    for seed in range(760, 780):
+        crop = draw.randint(1, 64)
+        lines.append(short(seed, side(), side(), crop + draw.randint(0, 32), crop, draw.randint(1, crop), "cubics"))
     OUT.write_text("\n".join(lines) + "\n")
 
 

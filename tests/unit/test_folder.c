@@ -118,7 +118,7 @@ static void expected_pixels(const char *picture, mural_resize resize, uint8_t pi
 		static _Alignas(MU_ARENA_ALIGN) uint8_t block[1 << 16];
 		mu_arena arena;
 		mu_arena_reserve(&arena, "test", block, sizeof block);
-		mu_resize r = mu_resize_take(&arena, from, to, resize, 0);
+		mu_resize r = mu_resize_take(&arena, from, to, (mu_resize_wish){.how = resize});
 		mu_resize_prepare(&r);
 		mu_resize_run(&r, planes, pixels, scratch);
 	}

@@ -168,11 +168,11 @@ static void resizes_to_the_model(void **state)
 	mu_arena arena;
 	mu_image_shape from = {1, SIDE, SIDE}, to = {REPEATED, TALL, WIDE};
 	mu_arena_measure(&arena, "test");
-	mu_resize_take(&arena, from, to, MURAL_RESIZE_BILINEAR, 0);
+	mu_resize_take(&arena, from, to, (mu_resize_wish){.how = MURAL_RESIZE_BILINEAR});
 	size_t bytes = arena.high;
 	void *block = aligned_alloc(MU_ARENA_ALIGN, bytes);
 	mu_arena_reserve(&arena, "test", block, bytes);
-	mu_resize resize = mu_resize_take(&arena, from, to, MURAL_RESIZE_BILINEAR, 0);
+	mu_resize resize = mu_resize_take(&arena, from, to, (mu_resize_wish){.how = MURAL_RESIZE_BILINEAR});
 	mu_resize_prepare(&resize);
 	uint8_t *scratch = malloc(mu_resize_scratch_bytes(&resize));
 
