@@ -1,6 +1,7 @@
-/* Configuration: file, command line and preset become one checked, immutable struct that knows where each value came from.
+/* Configuration: file, command line, preset and weights become one checked, immutable struct that knows where each value
+ * came from.
  *
- * Precedence: command line over file over preset over default. The file is DeepSpeed's (HJSON as people write it), with
+ * Precedence: command line over file over preset over what weights tell over default. The file is DeepSpeed's (HJSON as people write it), with
  * Mural's own settings in a block "mural". Every message names file:line:key, what was expected and what was found.
  * Nobody looks a key up by name later: components get their slice (`&config->batch`, ...).
  *
@@ -125,7 +126,8 @@ typedef struct mural_run_config {
 	double label_smoothing; /* [0, 1) */
 	bool progress; /* progress bar on a terminal */
 	bool strict; /* warnings are errors */
-	char init_weights[1024]; /* safetensors to start from; "" = none */
+	char init_weights[1024]; /* weights to start from (mural/weights.h); "" = none */
+	bool ignore_unmatched; /* names in them that the model has no place for are left out, not an error */
 } mural_run_config;
 
 /* What a run tells about itself beyond result.json and its tables; all off by default. docs/profiling.md. */
@@ -194,6 +196,8 @@ typedef struct mural_config_sources {
 	/* Nothing is trained: the batch triangle is not checked, micro_batch is the file's or 64, and options that only training
 	 * obeys are MURAL_USAGE. In a file they may stand, since it is the training's. */
 	bool evaluation;
+	/* What this file tells about model and images stands in for what nobody says; NULL: run.init_weights. */
+	const char *weights;
 } mural_config_sources;
 
 typedef struct mural_config_report mural_config_report; /* origins, warnings, the values as text */

@@ -18,6 +18,7 @@
 #include "mural/cluster.h"
 #include "mural/comm.h"
 #include "mural/config.h"
+#include "mural/weights.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -112,10 +113,16 @@ MURAL_API mural_status mural_engine_classify(mural_engine *engine, const mural_d
                                              mural_evaluation *facts, mural_error *err);
 
 /* Weights as safetensors under torchvision's names. save: rank 0 writes (the average of weights where that is what is
- * evaluated), all ranks call. load: rank 0 reads and
- * broadcasts; a missing, unexpected or wrongly shaped tensor is MURAL_DATA naming it. */
+ * evaluated), all ranks call. load: rank 0 reads any file
+ * that mural/weights.h knows and broadcasts; a missing, unexpected or wrongly shaped tensor is MURAL_DATA naming it. */
 MURAL_API mural_status mural_engine_save_weights(mural_engine *engine, const char *path, mural_error *err);
 MURAL_API mural_status mural_engine_load_weights(mural_engine *engine, const char *path, mural_error *err);
+
+/* The same, to begin a training from: the weights may be for other classes (the head stays as initialised) or another image size
+ * (positions are resized as the weights' project does it). ignore_unmatched: names in the file that the model has no place for
+ * are left out. notes: on rank 0, a line for each thing that was adapted. */
+MURAL_API mural_status mural_engine_init_weights(mural_engine *engine, const char *path, bool ignore_unmatched,
+                                                 char notes[MURAL_WEIGHTS_NOTES], mural_error *err);
 
 /* How well this machine kept an emulated device's pace; all 0 on a real one. */
 typedef struct mural_pace_facts {

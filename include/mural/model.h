@@ -49,6 +49,9 @@ MURAL_API void mural_model_defaults(mural_model_config *config);
  * Unknown: MURAL_USAGE with the nearest name. Only shape fields change: image size, channels and classes stay. */
 MURAL_API mural_status mural_model_preset(mural_model_config *config, const char *name, mural_error *err);
 
+/* Is it one of the presets' families? By width, depth and MLP width; sets heads and the preset's name then, "custom" otherwise. */
+MURAL_API bool mural_model_recognise(mural_model_config *config);
+
 /* Fills `names` with a line per preset family for help: NULL-terminated array of static strings. */
 MURAL_API const char *const *mural_model_presets(void);
 

@@ -39,18 +39,23 @@ typedef enum opcode {
 	BINPUT = 'q',
 	LONG_BINPUT = 'r',
 	BINGET = 'h',
-	LONG_BINGET = 'j'
+	LONG_BINGET = 'j',
+	BINUNICODE = 'X',
+	BINFLOAT = 'G',
+	LONG1 = 0x8a,
+	BINPERSID = 'Q',
+	NEWOBJ = 0x81
 } opcode;
 
 /* Names of the opcodes that are refused, for messages. */
 static const char *const refused_names[256] = {
         ['I'] = "INT",
         ['L'] = "LONG",
-        [0x8a] = "LONG1",
+        [LONG1] = "LONG1",
         [0x8b] = "LONG4",
         ['S'] = "STRING",
         ['V'] = "UNICODE",
-        ['X'] = "BINUNICODE",
+        [BINUNICODE] = "BINUNICODE",
         [0x8c] = "SHORT_BINUNICODE",
         [0x8d] = "BINUNICODE8",
         ['B'] = "BINBYTES",
@@ -60,7 +65,7 @@ static const char *const refused_names[256] = {
         [0x97] = "NEXT_BUFFER",
         [0x98] = "READONLY_BUFFER",
         ['F'] = "FLOAT",
-        ['G'] = "BINFLOAT",
+        [BINFLOAT] = "BINFLOAT",
         ['l'] = "LIST",
         ['d'] = "DICT",
         [0x8f] = "EMPTY_SET",
@@ -78,11 +83,11 @@ static const char *const refused_names[256] = {
         [0x93] = "STACK_GLOBAL",
         ['i'] = "INST",
         ['o'] = "OBJ",
-        [0x81] = "NEWOBJ",
+        [NEWOBJ] = "NEWOBJ",
         [0x92] = "NEWOBJ_EX",
         [0x95] = "FRAME",
         ['P'] = "PERSID",
-        ['Q'] = "BINPERSID",
+        [BINPERSID] = "BINPERSID",
         [PROTO] = "PROTO",
         [EMPTY_TUPLE] = "EMPTY_TUPLE",
 };
@@ -110,6 +115,12 @@ const char *mu_pickle_describe(const mu_pickle_token *token)
 	        [MU_PICKLE_REDUCE] = "a call (REDUCE)",
 	        [MU_PICKLE_BUILD] = "the state of an object (BUILD)",
 	        [MU_PICKLE_STOP] = "the end of the pickle (STOP)",
+	        [MU_PICKLE_EMPTY_TUPLE] = "an empty tuple",
+	        [MU_PICKLE_FLOAT] = "a float",
+	        [MU_PICKLE_PERSISTENT] = "a reference (BINPERSID)",
+	        [MU_PICKLE_NEW] = "a new object (NEWOBJ)",
+	        [MU_PICKLE_PUT] = "the numbering of a value (PUT)",
+	        [MU_PICKLE_GET] = "a value once more (GET)",
 	};
 	static _Thread_local char text[80];
 	if (token->kind == MU_PICKLE_NUMBER)
@@ -237,6 +248,48 @@ static mural_status refuse(mu_pickle *pickle, size_t at, mural_error *err)
 	               refused_names[code] ? refused_names[code] : "of no known name", code);
 }
 
+/* A whole number of up to 8 bytes, the highest bit its sign. */
+static mural_status take_long(mu_pickle *pickle, mu_pickle_token *token, mural_error *err)
+{
+	const uint8_t *n, *b;
+	uint64_t number = 0;
+	MU_TRY(take(pickle, token->at, 1, &n, err));
+	if (*n > 8)
+		return mu_fail(err, MURAL_DATA, mu_pickle_where(pickle, token->at),
+		               "a whole number of %d bytes, expected at most 8", *n);
+	MU_TRY(take(pickle, token->at, *n, &b, err));
+	for (unsigned i = 0; i < 8; i++)
+		number |= (uint64_t)(i < *n ? b[i] : *n && b[*n - 1] & 0x80 ? 0xff : 0) << 8 * i;
+	return simple(token, MU_PICKLE_NUMBER, (int64_t)number);
+}
+
+static mural_status take_index(mu_pickle *pickle, mu_pickle_token *token, mu_pickle_kind kind, unsigned bytes,
+                               mural_error *err)
+{
+	uint32_t index;
+	MU_TRY(take_number(pickle, token->at, bytes, &index, err));
+	return simple(token, kind, index);
+}
+
+/* Opcodes that only a machine takes. */
+static mural_status read_machine_token(mu_pickle *pickle, mu_pickle_token *token, opcode code, mural_error *err)
+{
+	const uint8_t *skipped;
+	switch (code) {
+	case EMPTY_TUPLE: return simple(token, MU_PICKLE_EMPTY_TUPLE, 0);
+	case BINUNICODE: return take_text(pickle, token, 4, err);
+	case BINFLOAT: token->kind = MU_PICKLE_FLOAT; return take(pickle, token->at, 8, &skipped, err);
+	case LONG1: return take_long(pickle, token, err);
+	case BINPERSID: return simple(token, MU_PICKLE_PERSISTENT, 0);
+	case NEWOBJ: return simple(token, MU_PICKLE_NEW, 0);
+	case BINPUT: return take_index(pickle, token, MU_PICKLE_PUT, 1, err);
+	case LONG_BINPUT: return take_index(pickle, token, MU_PICKLE_PUT, 4, err);
+	case BINGET: return take_index(pickle, token, MU_PICKLE_GET, 1, err);
+	case LONG_BINGET: return take_index(pickle, token, MU_PICKLE_GET, 4, err);
+	default: return refuse(pickle, token->at, err);
+	}
+}
+
 /* An opcode with its argument, but for PUT and GET. */
 static mural_status read_token(mu_pickle *pickle, mu_pickle_token *token, mural_error *err)
 {
@@ -267,14 +320,9 @@ static mural_status read_token(mu_pickle *pickle, mu_pickle_token *token, mural_
 	case REDUCE: return simple(token, MU_PICKLE_REDUCE, 0);
 	case BUILD: return simple(token, MU_PICKLE_BUILD, 0);
 	case STOP: return simple(token, MU_PICKLE_STOP, 0);
-	case BINPUT:
-	case LONG_BINPUT:
-	case BINGET:
-	case LONG_BINGET:
-	case PROTO:
-	case EMPTY_TUPLE: break; /* not here */
+	default: break;
 	}
-	return refuse(pickle, token->at, err);
+	return pickle->machine ? read_machine_token(pickle, token, (opcode)*code, err) : refuse(pickle, token->at, err);
 }
 
 /* Reads what the memo holds under the number of the GET at `at`, as if it stood there. */
@@ -337,6 +385,8 @@ static mural_status take_puts(mu_pickle *pickle, size_t at, mural_error *err)
 mural_status mu_pickle_next(mu_pickle *pickle, mu_pickle_token *token, mural_error *err)
 {
 	uint8_t code = peek(pickle);
+	if (pickle->machine)
+		return read_token(pickle, token, err);
 	if (code == BINGET || code == LONG_BINGET)
 		MU_TRY(recall(pickle, code == BINGET ? 1 : 4, token, err));
 	else

@@ -5,7 +5,9 @@
  * globals that the caller lists; everything else is refused by name and byte. So a hostile file can do no more than be
  * wrong. Memory: 4 bytes per memo entry of the file, and each entry takes at least 2 bytes there.
  *
- * PUTs are noted and not handed out; a GET gives again the text or global it names. Other GETs are refused.
+ * PUTs are noted and not handed out; a GET gives again the text or global it names. Other GETs are refused. With `machine`
+ * PUTs and GETs are handed out instead, and the opcodes that PyTorch's files need besides: for a caller that keeps a stack of
+ * values of its own (src/weights/pth_pickle.c).
  * SPDX-License-Identifier: MIT */
 #ifndef MU_BASE_PICKLE_H
 #define MU_BASE_PICKLE_H
@@ -23,7 +25,7 @@ typedef enum mu_pickle_kind {
 	MU_PICKLE_LIST, /* an empty one */
 	MU_PICKLE_MARK, /* begins the items of TUPLE 0, APPENDS and SETITEMS */
 	MU_PICKLE_NUMBER, /* `number`; booleans too */
-	MU_PICKLE_TEXT, /* `text`, `length`: Python 2's str, any bytes */
+	MU_PICKLE_TEXT, /* `text`, `length`: any bytes */
 	MU_PICKLE_NONE,
 	MU_PICKLE_GLOBAL, /* `number`: which one of the allowed */
 	MU_PICKLE_TUPLE, /* `number`: of that many items, 0: of all since the mark */
@@ -33,7 +35,14 @@ typedef enum mu_pickle_kind {
 	MU_PICKLE_SETITEMS,
 	MU_PICKLE_REDUCE,
 	MU_PICKLE_BUILD,
-	MU_PICKLE_STOP
+	MU_PICKLE_STOP,
+	/* with `machine` only */
+	MU_PICKLE_EMPTY_TUPLE,
+	MU_PICKLE_FLOAT, /* its value is not told */
+	MU_PICKLE_PERSISTENT, /* a reference to something outside of the pickle */
+	MU_PICKLE_NEW, /* an object of a class */
+	MU_PICKLE_PUT, /* `number` */
+	MU_PICKLE_GET /* `number` */
 } mu_pickle_kind;
 
 typedef struct mu_pickle_token {
@@ -49,6 +58,7 @@ typedef struct mu_pickle {
 	const uint8_t *bytes; /* borrowed */
 	size_t n, next;
 	const char *const *globals; /* allowed "module name"s, NULL behind the last; borrowed */
+	bool machine; /* set after mu_pickle_init */
 	uint32_t *memo; /* [memo_n] bytes of tokens */
 	size_t memo_n, memo_room;
 } mu_pickle;

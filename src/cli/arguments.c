@@ -31,7 +31,8 @@ static const option_row rows[] = {
         {"--num-gpus", "N", OPTION_COUNT, FOR_ALL, AT(num_gpus), "only the first N slots of each host"},
         {"--no-ssh-check", NULL, OPTION_FLAG, FOR_ALL, AT(no_ssh_check),
          "do not ask hosts first whether they can be reached and have this program"},
-        {"--weights", "FILE", OPTION_TEXT, RUN_EVAL, AT(weights), "the safetensors file to evaluate"},
+        {"--weights", "PATH", OPTION_TEXT, RUN_EVAL, AT(weights),
+         "a file, a run or a checkpoint; model, mean and std come from there unless they are given"},
         {"--run-dir", "FOLDER", OPTION_TEXT, RUN_EVAL, AT(run_dir),
          "a run's folder: its weights.safetensors and, unless --config says another, its config.json"},
         {"--checkpoint", "NAME", OPTION_TEXT, RUN_EVAL, AT(checkpoint),
@@ -117,8 +118,7 @@ static mural_status check_evaluation(const run_arguments *a, mural_error *err)
 	    strcmp(a->split, "validation") != 0)
 		return usage(err, "--split", "test, train or validation", a->split);
 	if (!a->weights && !a->run_dir)
-		return usage(err, "--weights", "a safetensors file to evaluate, or a run's folder with --run-dir",
-		             "nothing");
+		return usage(err, "--weights", "weights to evaluate, or a run's folder with --run-dir", "nothing");
 	if (a->weights && a->checkpoint)
 		return usage(err, "--checkpoint", "no --weights beside it", "both");
 	if (a->checkpoint && !a->run_dir)

@@ -7,12 +7,12 @@
 static void help(FILE *out)
 {
 	fprintf(out,
-	        "usage: mural eval --weights FILE [OPTIONS]\n"
+	        "usage: mural eval --weights PATH [OPTIONS]\n"
 	        "       mural eval --run-dir FOLDER [--checkpoint best|latest|step-N] [OPTIONS]\n"
 	        "Accuracy and loss of weights on a data set, all in all and class by class: every image exactly once, "
 	        "on any\n"
 	        "number of ranks.\n\n"
-	        "  mural eval --config runs/demo/config.json --weights runs/demo/weights.safetensors\n"
+	        "  mural eval --weights runs/demo/weights.safetensors --data fashion-mnist\n"
 	        "  mural eval --run-dir runs/demo --checkpoint best\n\n"
 	        "options:\n");
 	run_arguments_help(out, RUN_EVAL);

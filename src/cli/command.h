@@ -19,6 +19,8 @@ int command_data(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_study(int argc, char **argv);
+int command_weights(int argc, char **argv);
+int command_predict(int argc, char **argv);
 
 /* Commands with ranks, as a set. */
 typedef enum run_kind { RUN_TRAIN = 1, RUN_EVAL = 2, RUN_INFO = 4 } run_kind;

@@ -23,6 +23,7 @@ static mural_status resolve(session *s, int ranks, bool evaluation)
 	        .argc = s->arguments.argc,
 	        .argv = s->arguments.argv,
 	        .ranks = ranks,
+	        .weights = s->arguments.weights,
 	        .evaluation = evaluation,
 	};
 	return mural_config_resolve(&s->config, &s->report, &sources, &s->err);

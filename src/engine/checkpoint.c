@@ -62,10 +62,10 @@ static mural_status write_spans(const mural_engine *engine, const mu_store *stor
 	const mu_store weights = mu_store_view(store, mu_store_weights(store));
 	const mu_store average = mu_store_view(store, store->average);
 	path_in(path, folder, MU_CHECKPOINT_MODEL);
-	MU_TRY(mu_weights_save(&engine->vit, &weights, path, err));
+	MU_TRY(mu_engine_write_weights(engine, &weights, path, err));
 	path_in(path, folder, MU_CHECKPOINT_AVERAGE);
 	if (store->average)
-		MU_TRY(mu_weights_save(&engine->vit, &average, path, err));
+		MU_TRY(mu_engine_write_weights(engine, &average, path, err));
 	path_in(path, folder, MU_CHECKPOINT_OPTIMIZER);
 	return mu_optimizer_state_save(&engine->vit, store, path, err);
 }
@@ -214,10 +214,10 @@ static mural_status read_set(mural_engine *engine, const mu_store *store, const 
 	const mu_store weights = mu_store_view(store, mu_store_weights(store));
 	const mu_store average = mu_store_view(store, store->average);
 	path_in(path, set, MU_CHECKPOINT_MODEL);
-	MU_TRY(mu_weights_load(&engine->vit, &weights, path, err));
+	MU_TRY(mu_weights_load(&engine->vit, &weights, path, (mu_weights_wish){0}, NULL, err));
 	path_in(path, set, MU_CHECKPOINT_AVERAGE);
 	if (store->average)
-		MU_TRY(mu_weights_load(&engine->vit, &average, path, err));
+		MU_TRY(mu_weights_load(&engine->vit, &average, path, (mu_weights_wish){0}, NULL, err));
 	return load_moments(engine, store, set, err);
 }
 

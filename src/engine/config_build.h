@@ -4,6 +4,7 @@
  *     config_options.c   arguments to items per row
  *     config_file.c      tree to items per row; unknown, misplaced, duplicate, old keys; types and ranges
  *     config_resolve.c   default < preset < file < argument, into mu_config_values; fields that follow from others
+ *     config_weights.c   rows that weights tell
  *     config_batch.c     the batch triangle
  *     config_check.c     what does not go together
  *     config_support.c   what Mural does not have
@@ -130,6 +131,9 @@ int mu_config_option_bytes(const char *option);
 mural_status mu_config_read_file(mu_config_build *build);
 /* The text of a value given in the file, or NULL. */
 const mu_hjson_value *mu_config_peek(const mu_config_build *build, const char *block, const char *name);
+
+/* config_weights.c: rows that nobody gave, out of the weights that are to be used */
+mural_status mu_config_take_weights(mu_config_build *build);
 
 /* config_support.c */
 void mu_config_warn_unsupported(mu_config_build *build);

@@ -1,4 +1,4 @@
-/* From sources to one configuration: default < preset < file < argument, then the fields that follow from others.
+/* From sources to one configuration: default < weights < preset < file < argument, then the fields that follow from others.
  * SPDX-License-Identifier: MIT */
 #include "engine/config_build.h"
 
@@ -277,6 +277,7 @@ static mural_status resolve(mu_config_build *b)
 	warn_idle_options(b);
 	MU_TRY(store_defaults(b));
 	MU_TRY(store_preset(b));
+	MU_TRY(mu_config_take_weights(b));
 	for (size_t i = 0; i < mu_config_row_count; i++)
 		store_said(b, i);
 	store_item_arguments(b);

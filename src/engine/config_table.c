@@ -624,7 +624,9 @@ const mu_config_row mu_config_rows[] = {
         {"mural.init", .option = "init", CHOICE, TRAINING_SHAPE, .range = "torchvision|timm", IS("torchvision"),
          AT(config.model.init), .help = "scheme of the first weights"},
         {"mural.init_weights", .option = "init-weights", TEXT, IS(""), AT(config.run.init_weights),
-         .help = "safetensors file to start from"},
+         .help = "weights to start from: torchvision's, timm's, Hugging Face's, JAX's (docs/weights.md)"},
+        {"mural.ignore_unmatched", .option = "ignore-unmatched", BOOL, IS("false"), AT(config.run.ignore_unmatched),
+         .help = "leave out names in these weights that the model has no place for"},
 
         {"mural.data", BLOCK, TYPED, .help = "images"},
         {"mural.data.path", .option = "data", TEXT, EVAL, IS(""), AT(config.data.path),
@@ -649,6 +651,8 @@ const mu_config_row mu_config_rows[] = {
          AT(config.data.resize),
          .help = "to the model's image size: bilinear as torchvision's Resize and CenterCrop, "
                  "squash without keeping the aspect, none pads or cuts around the centre"},
+        {"mural.data.interpolation", .option = "interpolation", CHOICE, EVAL, .range = "bilinear|bicubic",
+         IS("bilinear"), AT(config.data.filter), .help = "how resizing weighs pixels"},
         {"mural.data.resize_side", .option = "resize-side", WHOLE, EVAL, .range = "[0, 32767]", IS("0"),
          AT(config.data.resize_side), .help = "bilinear: short side before the centre cut, 0 = the model's size"},
         {"mural.data.crop_padding", .option = "crop-padding", WHOLE, .range = "[0, 4096]", IS("0"),

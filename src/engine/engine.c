@@ -54,8 +54,8 @@ static mural_status create_parts(mural_engine *engine, const mural_engine_settin
 		return MURAL_OK;
 	MU_TRY(mu_pace_init(&engine->pace, settings->device, &engine->vit, err));
 	const mu_reducer_settings buckets = {.first_unit = engine->first_trained,
-	                                      .bucket_elements = config->engine.reduce_bucket,
-	                                      .overlap = config->engine.overlap_comm};
+	                                     .bucket_elements = config->engine.reduce_bucket,
+	                                     .overlap = config->engine.overlap_comm};
 	return mu_reducer_init(&engine->reducer, &engine->store, engine->comm, &buckets, err);
 }
 
@@ -77,15 +77,30 @@ static mural_status follow_weights(mural_engine *engine, mural_error *err)
 	                                  store->elements * sizeof(float), err);
 }
 
-/* All ranks: rank 0's weights, made here or from a file, to everybody. path: NULL for first weights. */
-static mural_status share_weights(mural_engine *engine, const char *path, mural_error *err)
+/* Weights of a file, and how they may differ from the model. */
+typedef struct source {
+	const char *path;
+	mu_weights_wish wish;
+	char *notes;
+} source;
+
+static mural_status load_from(mural_engine *engine, const mu_store *store, const source *from, mural_error *err)
+{
+	char path[MU_WEIGHTS_PATH];
+	MU_TRY(mu_weights_locate(path, from->path, err));
+	return mu_weights_load(&engine->vit, store, path, from->wish, from->notes, err);
+}
+
+/* All ranks: rank 0's weights, made here or from a file, to everybody. from: NULL for first weights. */
+static mural_status share_weights(mural_engine *engine, const source *from, mural_error *err)
 {
 	mu_mirror mirror;
-	mural_status status =
-	        mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_WEIGHTS, false, err);
+	bool keeps_head = from && from->wish.new_head;
+	mural_status status = mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared,
+	                                     MU_MIRROR_WEIGHTS, keeps_head, err);
 	mu_store weights = mu_store_view(&mirror.store, mu_store_weights(&mirror.store));
 	if (status == MURAL_OK && engine->ranks->rank == 0)
-		status = path ? mu_weights_load(&engine->vit, &weights, path, err) : initialise(engine, &weights, err);
+		status = from ? load_from(engine, &weights, from, err) : initialise(engine, &weights, err);
 	MU_TRY_OUT(mu_comm_agree(engine->comm, status, err));
 	MU_TRY_OUT(mu_comm_broadcast(engine->comm, weights.parameters, weights.elements * sizeof(float), 0, err));
 	status = mu_mirror_write(&mirror, err);
@@ -258,7 +273,7 @@ mural_status mural_engine_save_weights(mural_engine *engine, const char *path, m
 		                        err);
 		if (status == MURAL_OK) {
 			mu_store weights = mu_store_view(&mirror.store, saved_weights(engine, &mirror.store));
-			status = mu_weights_save(&engine->vit, &weights, path, err);
+			status = mu_engine_write_weights(engine, &weights, path, err);
 		}
 		mu_mirror_close(&mirror);
 	}
@@ -267,7 +282,17 @@ mural_status mural_engine_save_weights(mural_engine *engine, const char *path, m
 
 mural_status mural_engine_load_weights(mural_engine *engine, const char *path, mural_error *err)
 {
-	return share_weights(engine, path, err);
+	return share_weights(engine, &(source){.path = path}, err);
+}
+
+mural_status mural_engine_init_weights(mural_engine *engine, const char *path, bool ignore_unmatched,
+                                       char notes[MURAL_WEIGHTS_NOTES], mural_error *err)
+{
+	const source from = {.path = path,
+	                     .wish = {.new_head = true, .new_positions = true, .ignore_unmatched = ignore_unmatched},
+	                     .notes = notes};
+	notes[0] = '\0';
+	return share_weights(engine, &from, err);
 }
 
 uint64_t mural_engine_steps_per_epoch(const mural_engine *engine)

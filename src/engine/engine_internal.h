@@ -102,6 +102,10 @@ mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const m
 /* Makes the loaders of engine->evaluated that are not there yet. */
 mural_status mu_engine_keep_loaders(mural_engine *engine, mural_error *err);
 
+/* The weights of a store in host memory as a file, with what it takes to use them. */
+mural_status mu_engine_write_weights(const mural_engine *engine, const mu_store *store, const char *path,
+                                     mural_error *err);
+
 /* One micro-batch, on the device, as the model wants it. */
 mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch);
 

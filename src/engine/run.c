@@ -40,7 +40,8 @@ static mural_status load(mu_run *r, mural_error *err)
 	if (r->set[0])
 		return mu_checkpoint_load(r->engine, r->set, &r->totals, err);
 	if (r->config->run.init_weights[0])
-		return mural_engine_load_weights(r->engine, r->config->run.init_weights, err);
+		return mural_engine_init_weights(r->engine, r->config->run.init_weights,
+		                                 r->config->run.ignore_unmatched, r->weights_notes, err);
 	return MURAL_OK;
 }
 
@@ -101,6 +102,16 @@ static void announce_optimizer(mu_run *r)
 	                 coupled ? "in" : "apart from", clipping);
 }
 
+/* Weights that do not begin the run as they are. */
+static void announce_weights(mu_run *r)
+{
+	for (const char *line = r->weights_notes; *line;) {
+		size_t n = strcspn(line, "\n");
+		mu_progress_line(&r->progress, "%s: %.*s", r->config->run.init_weights, (int)n, line);
+		line += n + (line[n] == '\n');
+	}
+}
+
 static void announce(mu_run *r)
 {
 	const mural_data_facts *train = mural_data_get_facts(r->train);
@@ -137,6 +148,7 @@ static void announce(mu_run *r)
 		                 plural(mural_data_get_facts(r->validation)->images),
 		                 mu_metric_text(r->config->validation.metric));
 	announce_optimizer(r);
+	announce_weights(r);
 	if (r->set[0])
 		mu_progress_line(&r->progress, "going on after step %llu, from %s",
 		                 (unsigned long long)mural_engine_steps_done(r->engine), r->set);

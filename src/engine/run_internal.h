@@ -39,6 +39,7 @@ typedef struct mu_run {
 	char set[MURAL_CHECKPOINT_PATH]; /* the checkpoint that it goes on from; "" = it begins. The same on all ranks */
 	char folder[MURAL_CHECKPOINT_PATH]; /* the run's; on all ranks once mu_run_open_files is through */
 	mu_run_files files; /* rank 0's */
+	char weights_notes[MURAL_WEIGHTS_NOTES]; /* rank 0's: how the first weights were adapted; lines */
 	mu_progress progress;
 	mu_host_stats host;
 	mu_run_energy energy;

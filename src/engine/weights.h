@@ -1,20 +1,26 @@
-/* A model's weights as a safetensors file under torchvision's names.
- *
- * Every tensor of the model must be in the file with its name, shape and type F32, and nothing else may be there.
+/* A model's weights: saved as a safetensors file under torchvision's names, loaded from any file that src/weights reads.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_WEIGHTS_H
 #define MU_ENGINE_WEIGHTS_H
 
 #include "engine/store.h"
-#include "model/vit.h"
+#include "weights/weights.h"
 
-/* Both work on host memory and on spans of type MU_F32. */
+#define MU_WEIGHTS_PATH 1400 /* bytes for the path of a weight file */
 
-/* The file appears whole or not at all. */
-mural_status mu_weights_save(const mu_vit *vit, const mu_store *store, const char *path, mural_error *err);
+/* Where the weights of `path` are: the newest whole checkpoint's when it is a run's folder that has not ended, else itself. */
+mural_status mu_weights_locate(char found[MU_WEIGHTS_PATH], const char *path, mural_error *err);
+
+/* All work on host memory and on spans of type MU_F32. */
+
+/* The file appears whole or not at all. note: what the tensors do not tell (mu_weights_describe), or NULL. */
+mural_status mu_weights_save(const mu_vit *vit, const mu_store *store, const char *note, const char *path,
+                             mural_error *err);
 
 /* MURAL_DATA naming what is missing, unexpected, of another shape or type; nothing is changed then. A read error on the
- * way (MURAL_FAILED) leaves the spans half filled. Padding stays as it is. */
-mural_status mu_weights_load(const mu_vit *vit, const mu_store *store, const char *path, mural_error *err);
+ * way (MURAL_FAILED) leaves the spans half filled. Padding stays as it is, and what the wish lets differ is told in notes (may be
+ * NULL). */
+mural_status mu_weights_load(const mu_vit *vit, const mu_store *store, const char *path, mu_weights_wish wish,
+                             char notes[MURAL_WEIGHTS_NOTES], mural_error *err);
 
 #endif

@@ -35,7 +35,8 @@ static void add(mu_vit *vit, mu_unit *unit, mu_role role, const size_t *dims, in
 	                      .flags = MU_TENSOR_DECAYS,
 	                      .lr_scale = 1.0f,
 	                      .number = (uint32_t)(tensor - vit->units[0].tensors)};
-	mu_tensor_name(MU_NAMING_TORCHVISION, role, unit->block, vit->config.pool, tensor->name, sizeof tensor->name);
+	mu_tensor_name(MU_NAMING_TORCHVISION, role, unit->block, vit->config.pool, 0, tensor->name,
+	               sizeof tensor->name);
 	for (int i = 0; i < n_dims; i++) {
 		tensor->dims[i] = dims[i];
 		tensor->elements *= dims[i];

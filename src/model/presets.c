@@ -134,6 +134,20 @@ mural_status mural_model_preset(mural_model_config *config, const char *name, mu
 	return MURAL_OK;
 }
 
+bool mural_model_recognise(mural_model_config *config)
+{
+	for (size_t i = 0; i < N_FAMILIES; i++) {
+		const family *f = &families[i];
+		if (f->width != config->width || f->depth != config->depth || f->mlp_width != config->mlp_width)
+			continue;
+		snprintf(config->preset, sizeof config->preset, PREFIX "%s_%zu", f->name, config->patch);
+		config->heads = f->heads;
+		return true;
+	}
+	snprintf(config->preset, sizeof config->preset, "custom");
+	return false;
+}
+
 const char *const *mural_model_presets(void)
 {
 	static const char *const lines[] = {

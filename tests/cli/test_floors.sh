@@ -31,8 +31,9 @@ allowed() {
 	monitor) echo 'base/' ;;
 	data) echo 'base/ device/device.h kernels/ops.h mural/error.h mural/data.h' ;;
 	model) echo 'base/ device/device.h kernels/ops.h mural/error.h mural/model.h' ;;
+	weights) echo 'base/ data/class_names.h device/device.h kernels/ops.h model/ mural/' ;;
 	optim) echo 'base/ device/device.h kernels/ops.h model/unit.h mural/error.h mural/config.h' ;;
-	engine) echo 'base/ device/device.h comm/comm.h comm/emulated.h comm/observed.h comm/log.h kernels/ops.h monitor/ data/ model/ optim/ mural/' ;;
+	engine) echo 'base/ device/device.h comm/comm.h comm/emulated.h comm/observed.h comm/log.h kernels/ops.h monitor/ data/ model/ weights/ optim/ mural/' ;;
 	study) echo 'base/ monitor/ engine/ mural/' ;;
 	library.c) echo 'base/ mural/' ;;
 	*) echo 'none' ;;
@@ -101,7 +102,7 @@ mpi.h src/comm/mpi/*
 oneapi/dnnl/* src/kernels/cpu/dnnl*
 dnnl*.h src/kernels/cpu/dnnl*
 omp.h src/kernels/cpu/*
-zlib.h src/data/*
+zlib.h src/@(data|weights)/*
 cuda* src/*/cuda/*
 cublas* src/kernels/cuda/gemm.h
 END
