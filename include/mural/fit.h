@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mural/error.h"
+#include "mural/cluster.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,6 +26,10 @@ typedef struct mural_fit mural_fit;
 
 typedef struct mural_fit_settings {
 	double parameters; /* of the model that was trained, > 0: its gradients travel */
+	double flops_per_image; /* forward and backward; needed with a cluster whose devices are described by speed, or known by name */
+	const mural_cluster
+	        *cluster; /* devices and links of the rows with its name; NULL: none; borrowed for the fit's life */
+	mural_placement placement; /* in which order its devices join */
 	uint64_t images; /* training images of data sets whose name is not known here; 0: such rows get a reason */
 } mural_fit_settings;
 
@@ -50,6 +54,11 @@ typedef void mural_fit_reason(void *user, unsigned line, const char *reason);
  * `reason`, which may be NULL, is told why. */
 MURAL_API mural_status mural_fit_predict(const mural_fit *fit, const char *wanted, FILE *out, mural_fit_reason *reason,
                                          void *user, mural_fit_summary *summary, mural_error *err);
+
+/* The same into a file, written whole or not at all. */
+MURAL_API mural_status mural_fit_predict_to(const mural_fit *fit, const char *wanted, const char *path,
+                                            mural_fit_reason *reason, void *user, mural_fit_summary *summary,
+                                            mural_error *err);
 
 /* What was fitted, a line per cluster, GPU and hypothesis. */
 MURAL_API void mural_fit_describe(const mural_fit *fit, FILE *out);

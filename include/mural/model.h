@@ -62,6 +62,9 @@ MURAL_API mural_status mural_model_config_check(const mural_model_config *config
 /* Exact number of parameters. */
 MURAL_API size_t mural_model_parameters(const mural_model_config *config);
 
+/* Floating-point operations of one image's forward: matrix products and attention, 2 per multiply-add. Training costs three times this. */
+MURAL_API double mural_model_forward_flops(const mural_model_config *config);
+
 #ifdef __cplusplus
 }
 #endif

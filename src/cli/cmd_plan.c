@@ -28,6 +28,7 @@ static const plan_mode modes[] = {{"--schedule", plan_schedule}};
 static void help(void)
 {
 	printf("usage: mural plan --schedule [CONFIG] [OPTIONS]\n"
+	       "       mural plan --fit MEASURED.csv --predict WANTED.csv [OPTIONS]\n"
 	       "What a run will do, computed without running it.\n\n"
 	       "  mural plan --schedule ds_config.json --images 50000 --epochs 10\n"
 	       "  mural plan --schedule --config ds_config.json --data fashion-mnist --svg lr.svg\n"
@@ -40,9 +41,19 @@ static void help(void)
 	       "  --csv FILE                 a row per update\n"
 	       "  --svg FILE                 the plot as a figure\n"
 	       "  --result FILE              the same as JSON (as CSV if it ends in .csv)\n"
-	       "  --help                     this text\n\n"
-	       "configuration (over the file, which is over the preset):\n");
+	       "  --help                     this text\n\n");
+	command_plan_fit_help();
+	printf("\nconfiguration of --schedule (over the file, which is over the preset):\n");
 	mural_config_help_options(stdout, false);
+}
+
+static bool has_option(int argc, char **argv, const char *option)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], option) == 0 ||
+		    (strncmp(argv[i], option, strlen(option)) == 0 && argv[i][strlen(option)] == '='))
+			return true;
+	return false;
 }
 
 static mural_status usage(mural_error *err, const char *option, const char *expected, const char *found)
@@ -123,7 +134,8 @@ static mural_status parse(plan_arguments *a, const plan_mode **mode, int argc, c
 			}
 		}
 	}
-	return *mode || a->help ? MURAL_OK : usage(err, "of mural plan", "--schedule", argc > 1 ? argv[1] : NULL);
+	return *mode || a->help ? MURAL_OK
+	                        : usage(err, "of mural plan", "--schedule or --fit", argc > 1 ? argv[1] : NULL);
 }
 
 /* How many images an epoch has: as told, or as the data set says. */
@@ -201,6 +213,8 @@ static mural_status plan_schedule(const plan_arguments *a, mural_error *err)
 
 int command_plan(int argc, char **argv)
 {
+	if (!has_option(argc, argv, "--help") && (has_option(argc, argv, "--fit") || has_option(argc, argv, "--predict")))
+		return command_plan_fit(argc, argv);
 	mural_error err = {0};
 	const plan_mode *mode = NULL;
 	plan_arguments arguments = {.ranks = 1};

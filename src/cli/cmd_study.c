@@ -76,8 +76,9 @@ static mural_status wrong(mural_error *err, const char *option, const char *expe
 static bool whole(const char *text, char **end, uint32_t least, uint32_t *value)
 {
 	errno = 0;
+	*end = (char *)text;
 	unsigned long long number = *text >= '0' && *text <= '9' ? strtoull(text, end, 10) : 0;
-	if (*text < '0' || *text > '9' || errno || number < least || number > 1000000000)
+	if (*end == text || errno || number < least || number > 1000000000)
 		return false;
 	*value = (uint32_t)number;
 	return true;

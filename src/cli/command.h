@@ -17,6 +17,9 @@ int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_data(int argc, char **argv);
 int command_plan(int argc, char **argv);
+/* The mode --fit of plan. */
+int command_plan_fit(int argc, char **argv);
+void command_plan_fit_help(void);
 int command_info(int argc, char **argv);
 int command_study(int argc, char **argv);
 int command_weights(int argc, char **argv);

@@ -187,12 +187,12 @@ void mu_vit_apply_muon_rule(mu_vit *vit)
 		}
 }
 
-double mu_vit_unit_flops(const mu_vit *vit, size_t unit)
+static double unit_flops(const mural_model_config *c, mu_unit_kind kind)
 {
-	const mural_model_config *c = &vit->config;
-	double width = (double)c->width, tokens = (double)vit->tokens;
-	switch (vit->units[unit].kind) {
-	case MU_UNIT_EMBED: return 2 * (double)vit->patches * (double)(c->channels * c->patch * c->patch) * width;
+	double width = (double)c->width, patches = (double)(c->image_height / c->patch * (c->image_width / c->patch));
+	double tokens = patches + (c->class_token ? 1 : 0);
+	switch (kind) {
+	case MU_UNIT_EMBED: return 2 * patches * (double)(c->channels * c->patch * c->patch) * width;
 	case MU_UNIT_BLOCK:
 		return 2 *
 		       (tokens * (4 * width * width + 2 * width * (double)c->mlp_width) + 2 * tokens * tokens * width);
@@ -201,10 +201,18 @@ double mu_vit_unit_flops(const mu_vit *vit, size_t unit)
 	return 2 * (double)c->classes * width;
 }
 
+double mu_vit_unit_flops(const mu_vit *vit, size_t unit)
+{
+	return unit_flops(&vit->config, vit->units[unit].kind);
+}
+
+double mural_model_forward_flops(const mural_model_config *c)
+{
+	return unit_flops(c, MU_UNIT_EMBED) + (double)c->depth * unit_flops(c, MU_UNIT_BLOCK) +
+	       unit_flops(c, MU_UNIT_HEAD);
+}
+
 double mu_vit_forward_flops(const mu_vit *vit)
 {
-	double flops = 0;
-	for (size_t u = 0; u < vit->n_units; u++)
-		flops += mu_vit_unit_flops(vit, u);
-	return flops;
+	return mural_model_forward_flops(&vit->config);
 }

@@ -49,6 +49,16 @@ static void best_known_first(mu_fit_pool *pool)
 	pool->together[0] = rows;
 }
 
+/* A row that its described cluster has no devices for cannot be used. */
+static mural_status place(const mu_fit *fit, const mu_epochs *epochs, const mu_epoch_row *row, mural_error *err)
+{
+	mu_fit_site site;
+	mural_status status = mu_fit_site_of(&fit->settings, row, &site, err);
+	if (status != MURAL_OK)
+		mu_context(err, "for %.400s:%u", epochs->table.path, row->line);
+	return status;
+}
+
 static mural_status add_row(mu_fit *fit, const mu_epochs *epochs, const mu_epoch_row *row, mural_error *err)
 {
 	mu_fit_pool *pool = find_pool(fit, row->cluster, row->gpu);
@@ -77,8 +87,10 @@ static mural_status sort_rows(mu_fit *fit, const mu_epochs *epochs, mural_error 
 		}
 		if (isnan(row->seconds))
 			fit->n_empty++;
-		else
+		else {
+			MU_TRY(place(fit, epochs, row, err));
 			MU_TRY(add_row(fit, epochs, row, err));
+		}
 	}
 	if (fit->n_used == 0)
 		return mu_fail(err, MURAL_DATA, epochs->table.path,
@@ -119,15 +131,19 @@ void mu_fit_free(mu_fit *fit)
 }
 
 /* Why the pool cannot tell, in `why`; true if it can. */
-static bool can_tell(const mu_fit_pool *pool, const mu_epoch_row *row, char *why, size_t bytes)
+static bool can_tell(const mu_fit *fit, const mu_fit_pool *pool, const mu_epoch_row *row, char *why, size_t bytes)
 {
+	mu_fit_site site;
+	mural_error err = {0};
 	if (*row->why)
 		snprintf(why, bytes, "%s", row->why);
 	else if (!pool)
 		snprintf(why, bytes, "no measured row has cluster \"%.40s\" and GPU \"%.40s\"", row->cluster, row->gpu);
 	else if (!pool->has_precision[row->precision])
 		snprintf(why, bytes, "no measured row of this GPU has precision %s", mu_precision_text(row->precision));
-	else if (row->gpus > 1 && pool->together[0] == 0)
+	else if (mu_fit_site_of(&fit->settings, row, &site, &err) != MURAL_OK)
+		snprintf(why, bytes, "%.250s", err.message);
+	else if (row->gpus > 1 && pool->together[0] == 0 && !site.described)
 		snprintf(why, bytes,
 		         "no measured row of this GPU has more than one GPU: what working together costs is "
 		         "not known");
@@ -139,7 +155,7 @@ static bool can_tell(const mu_fit_pool *pool, const mu_epoch_row *row, char *why
 bool mu_fit_predict(const mu_fit *fit, const mu_epoch_row *row, double *seconds, char *why, size_t why_bytes)
 {
 	const mu_fit_pool *pool = *row->why ? NULL : find_pool(fit, row->cluster, row->gpu);
-	if (!can_tell(pool, row, why, why_bytes))
+	if (!can_tell(fit, pool, row, why, why_bytes))
 		return false;
 	*seconds = row->steps * mu_fit_pool_step(pool, row);
 	return true;
@@ -158,6 +174,8 @@ size_t mu_fit_rows_empty(const mu_fit *fit)
 static void describe(const mu_fit_pool *pool, int h, FILE *out)
 {
 	const double *theta = pool->hypotheses[h].theta;
+	mu_fit_site site;
+	bool described = mu_fit_site_of(pool->settings, pool->rows[0], &site, NULL) == MURAL_OK && site.described;
 	fprintf(out, "  %.0f %% %s:", 100 * pool->hypotheses[h].share, mu_fit_terms_all[h].name);
 	for (int p = 0; p < MU_PRECISIONS; p++)
 		if (pool->has_precision[p])
@@ -165,8 +183,8 @@ static void describe(const mu_fit_pool *pool, int h, FILE *out)
 			        theta[mu_fit_at_a((mu_precision)p)], theta[mu_fit_at_a((mu_precision)p) + 1]);
 	for (size_t p = 0; p < pool->n_placements; p++)
 		if (pool->together[p] > 0)
-			fprintf(out, " %s %.4g s + %.4g s per GB;", pool->placements[p], theta[mu_fit_at_k(p)],
-			        theta[mu_fit_at_k(p) + 1]);
+			fprintf(out, " %s %.4g s + %.4g %s;", pool->placements[p], theta[mu_fit_at_k(p)],
+			        theta[mu_fit_at_k(p) + 1], described ? "x the described link" : "s per GB");
 	fprintf(out, "\n");
 }
 

@@ -25,12 +25,19 @@
 
 #include <stdbool.h>
 
+#include "mural/cluster.h"
 #include "study/epochs.h"
 
 typedef struct mu_fit mu_fit;
 
+/* With a described cluster, rows of that name also know their devices and links: compute takes as long as on the slowest device
+ * among the first n (A and B are those of the first device), and R becomes a factor on the time that the slowest link in use
+ * needs, expected to be 1. So a slow card and a slow link that no row has seen yet are told apart and predicted. */
 typedef struct mu_fit_settings {
 	double parameters; /* of the model, > 0: its gradients are what travels */
+	double flops_per_image; /* forward and backward; used for devices that are described by their speed */
+	const mural_cluster *cluster; /* NULL: none is described; borrowed, and outlives the fit */
+	mural_placement placement; /* in which order its devices join */
 } mu_fit_settings;
 
 /* Uses the rows that have seconds; copies nothing, so epochs must outlive the fit. MURAL_DATA if a measured row cannot be used

@@ -33,7 +33,10 @@ mural_status mural_fit_create(mural_fit **fit, const char *measured, const mural
 	if (snprintf(made->path, sizeof made->path, "%s", measured) >= (int)sizeof made->path)
 		MU_TRY_OUT(mu_fail(err, MURAL_USAGE, NULL, "the path is too long: %.200s...", measured));
 	MU_TRY_OUT(mu_epochs_read(&made->measured, made->path, true, settings->images, err));
-	mu_fit_settings inner = {.parameters = settings->parameters};
+	mu_fit_settings inner = {.parameters = settings->parameters,
+	                         .flops_per_image = settings->flops_per_image,
+	                         .cluster = settings->cluster,
+	                         .placement = settings->placement};
 	MU_TRY_OUT(mu_fit_create(&made->fit, &inner, &made->measured, err));
 	*fit = made;
 	return MURAL_OK;
@@ -124,6 +127,18 @@ mural_status mural_fit_predict(const mural_fit *fit, const char *wanted, FILE *o
 	if (status == MURAL_OK)
 		status = predict_rows(fit, &epochs, out, reason, user, summary, err);
 	mu_epochs_release(&epochs);
+	return status;
+}
+
+mural_status mural_fit_predict_to(const mural_fit *fit, const char *wanted, const char *path, mural_fit_reason *reason,
+                                  void *user, mural_fit_summary *summary, mural_error *err)
+{
+	mu_file file = {0};
+	MU_TRY(mu_file_begin(&file, path, err));
+	mural_status status = mural_fit_predict(fit, wanted, file.out, reason, user, summary, err);
+	if (status == MURAL_OK)
+		return mu_file_commit(&file, err);
+	mu_file_abandon(&file);
 	return status;
 }
 

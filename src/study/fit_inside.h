@@ -47,6 +47,17 @@ struct mu_fit {
 	mu_fit_pool *pools;
 };
 
+/* What a described cluster says of a row. */
+typedef struct mu_fit_site {
+	bool described;
+	double slowness; /* of the slowest device in use, over the first one; >= 1 where that is the fastest */
+	double seconds_per_gigabyte; /* of the slowest link in use */
+} mu_fit_site;
+
+/* described is false without a cluster, or when it has another name. MURAL_DATA: it has too few devices for the row. */
+mural_status mu_fit_site_of(const mu_fit_settings *settings, const mu_epoch_row *row, mu_fit_site *site,
+                            mural_error *err);
+
 /* Where coefficients lie: A and B of each precision, then K and R of each placement. */
 static inline size_t mu_fit_at_a(mu_precision precision)
 {

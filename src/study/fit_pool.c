@@ -10,6 +10,7 @@
 #define SMALL_BATCH 16.0
 #define FIXED 3.0 /* K is at most of the order of so many small batches' compute */
 #define SLOWEST 10.0 /* seconds per gigabyte: R's order at most, 0.1 GB/s */
+#define LINK 0.2 /* a described link's bandwidth is right within about this part */
 #define TIE 0.2 /* placements differ by about this part */
 #define CARRY 3.0 /* rows that a group needs to carry over half its remainder */
 
@@ -29,15 +30,17 @@ static size_t placement_of(const mu_fit_pool *pool, const char *name)
 
 void mu_fit_features(const mu_fit_pool *pool, const mu_fit_terms *terms, const mu_epoch_row *row, double *x)
 {
+	mu_fit_site site;
+	(void)mu_fit_site_of(pool->settings, row, &site, NULL); /* rows without a place were refused before */
 	memset(x, 0, mu_fit_coefficients(pool) * sizeof *x);
-	x[mu_fit_at_a(row->precision)] = 1;
-	x[mu_fit_at_a(row->precision) + 1] = row->batch;
+	x[mu_fit_at_a(row->precision)] = site.slowness;
+	x[mu_fit_at_a(row->precision) + 1] = site.slowness * row->batch;
 	if (row->gpus == 1)
 		return;
 	size_t k = mu_fit_at_k(placement_of(pool, row->placement));
 	double gigabytes = pool->settings->parameters * mu_precision_bytes(row->precision) / 1e9;
 	x[k] = terms->fixed ? 1 : 0;
-	x[k + 1] = terms->ring ? 2.0 * (row->gpus - 1) / row->gpus * gigabytes : 0;
+	x[k + 1] = terms->ring ? 2.0 * (row->gpus - 1) / row->gpus * gigabytes * site.seconds_per_gigabyte : 0;
 }
 
 static double dot(const double *x, const double *theta, size_t n)
@@ -60,6 +63,8 @@ static double fastest_image(const mu_fit_pool *pool, mu_precision precision)
 
 static void set_priors(const mu_fit_pool *pool, mu_ridge *ridge)
 {
+	mu_fit_site site;
+	bool described = mu_fit_site_of(pool->settings, pool->rows[0], &site, NULL) == MURAL_OK && site.described;
 	double fastest = INFINITY;
 	for (int p = 0; p < MU_PRECISIONS; p++) {
 		size_t a = mu_fit_at_a((mu_precision)p);
@@ -73,9 +78,10 @@ static void set_priors(const mu_fit_pool *pool, mu_ridge *ridge)
 	}
 	for (size_t p = 0; p < pool->n_placements; p++) {
 		size_t k = mu_fit_at_k(p);
-		ridge->mean[k] = ridge->mean[k + 1] = 0;
+		ridge->mean[k] = 0;
 		ridge->scale[k] = FIXED * fastest * SMALL_BATCH;
-		ridge->scale[k + 1] = SLOWEST;
+		ridge->mean[k + 1] = described ? 1 : 0;
+		ridge->scale[k + 1] = described ? LINK : SLOWEST;
 		if (p == 0)
 			continue;
 		ridge->ties[ridge->n_ties++] = (mu_ridge_tie){k, mu_fit_at_k(0)};
