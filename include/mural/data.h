@@ -36,6 +36,12 @@ typedef enum mural_resize {
 /* How pixels are weighed when an image is resized: as Pillow does, over as much of the image as an output pixel covers. */
 typedef enum mural_filter { MURAL_FILTER_BILINEAR, MURAL_FILTER_BICUBIC } mural_filter;
 
+/* Where that happens. */
+typedef enum mural_resize_on {
+	MURAL_RESIZE_ON_HOST, /* in the loader's threads, to any size */
+	MURAL_RESIZE_ON_DEVICE /* while patches are made, by a whole factor: the same bytes, and fewer of them on the way */
+} mural_resize_on;
+
 typedef struct mural_data_config {
 	char path[1024]; /* folder or "fashion-mnist" (Debian's package) or "synthetic"; ./synthetic is a folder */
 	mural_data_format format;
@@ -54,6 +60,7 @@ typedef struct mural_data_config {
 	mural_filter filter; /* default bilinear */
 	unsigned
 	        resize_side; /* bilinear: short side before the cut, at least the model's sides; 0 (default): just fits */
+	mural_resize_on resize_on; /* default host; for the device both sides grow by one whole factor */
 	unsigned crop_padding; /* pixels of zero padding for a random crop of the same size; 0 = none */
 	double flip; /* probability of a horizontal flip, [0, 1] */
 	bool shuffle; /* default true */

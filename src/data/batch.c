@@ -28,6 +28,7 @@ mu_batch mu_batch_take(mu_arena *arena, const mu_loader_settings *s)
 	size_t capacity = s->sampler.micro_batch;
 	return (mu_batch){
 	        .capacity = capacity,
+	        .image_bytes = mu_image_bytes(mu_batch_shape_of_model(s)),
 	        .counts = mu_arena_take(arena, sizeof(mu_micro)),
 	        .pixels = mu_arena_take(arena, capacity * mu_image_bytes(mu_batch_shape_of_model(s))),
 	        .cut_B = mu_arena_take(arena, capacity * sizeof(mu_image_cut)),
@@ -76,7 +77,7 @@ mural_status mu_batch_fill(const mu_batch *batch, const mu_loader_settings *s, c
                            const atomic_bool *stopping, mural_error *err)
 {
 	size_t count = batch->count, rest = batch->capacity - count;
-	size_t image_bytes = mu_image_bytes(mu_batch_shape_of_model(s));
+	size_t image_bytes = batch->image_bytes;
 	for (size_t b = 0; b < count && !atomic_load(stopping); b++) {
 		MU_TRY(fill_image(batch, s, b, tools, err));
 		mu_pulse_beat(s->pulse);

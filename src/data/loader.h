@@ -22,7 +22,7 @@ typedef struct mu_batch {
 	uint64_t micro; /* in the step */
 	uint64_t first; /* position in the epoch of this micro-batch's first image */
 	uint64_t planned; /* images of the whole step, all ranks */
-	size_t capacity, count;
+	size_t capacity, count, image_bytes;
 	mu_micro *counts; /* count and planned, as operations read them */
 	uint8_t *pixels; /* [capacity, channels, height, width]; images past count are zero */
 	mu_image_cut *cut_B; /* [capacity] */

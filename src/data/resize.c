@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/dataset.h"
+#include "kernels/ops.h"
 
 #define BITS 22 /* of a weight's fraction: 8 bits of pixel and 2 of headroom are left of 32 */
 #define HALF (1 << (BITS - 1))
@@ -29,6 +30,15 @@ mural_status mu_resize_check(const mural_data_config *config, size_t height, siz
 		               "expected 0 or a side from which the model's %zu x %zu pixels can be cut, found %u",
 		               height, width, side);
 	return MURAL_OK;
+}
+
+size_t mu_resize_factor(const mural_data_config *config, mu_image_shape from, mu_image_shape to)
+{
+	size_t factor = to.height / from.height;
+	bool whole = from.height * factor == to.height && from.width * factor == to.width;
+	bool plain = factor == 1 || (config->resize != MURAL_RESIZE_NONE && config->resize_side == 0 &&
+	                             config->filter == MURAL_FILTER_BILINEAR);
+	return whole && plain && factor <= MU_ENLARGE_MOST ? factor : 0;
 }
 
 /* How many input pixels are one unit of the filter. */

@@ -52,6 +52,9 @@ typedef struct mu_resize {
 /* MURAL_USAGE for a way of resizing that does not exist, or a short side from which `to` cannot be cut. */
 mural_status mu_resize_check(const mural_data_config *config, size_t height, size_t width, mural_error *err);
 
+/* By which whole factor both sides grow, when nothing else happens to an image: 1 .. MU_ENLARGE_MOST; 0 when it is not so. */
+size_t mu_resize_factor(const mural_data_config *config, mu_image_shape from, mu_image_shape to);
+
 /* Lays out the weights; mu_resize_prepare then fills them. On a measuring arena: only the plan. Sides are 1 to
  * MU_MAX_SIDE. */
 mu_resize mu_resize_take(mu_arena *arena, mu_image_shape from, mu_image_shape to, mu_resize_wish wish);

@@ -35,7 +35,8 @@ _Static_assert(offsetof(mural_optimizer_config, beta2) == offsetof(mural_optimiz
 _Static_assert(offsetof(mural_model_config, image_width) == offsetof(mural_model_config, image_height) + sizeof(size_t),
                "sides");
 _Static_assert(sizeof(mural_pool) == sizeof(int) && sizeof(mural_data_format) == sizeof(int) &&
-                       sizeof(mural_resize) == sizeof(int) && sizeof(mural_metric) == sizeof(int),
+                       sizeof(mural_resize) == sizeof(int) && sizeof(mural_metric) == sizeof(int) &&
+                       sizeof(mural_resize_on) == sizeof(int),
                "choices are ints");
 
 #define ADAMS (MU_OPT_ADAM | MU_OPT_ADAMW)
@@ -655,6 +656,9 @@ const mu_config_row mu_config_rows[] = {
          IS("bilinear"), AT(config.data.filter), .help = "how resizing weighs pixels"},
         {"mural.data.resize_side", .option = "resize-side", WHOLE, EVAL, .range = "[0, 32767]", IS("0"),
          AT(config.data.resize_side), .help = "bilinear: short side before the centre cut, 0 = the model's size"},
+        {"mural.data.resize_on", .option = "resize-on", CHOICE, EVAL, .range = "host|device", IS("host"),
+         AT(config.data.resize_on),
+         .help = "device: while patches are made, by a whole factor such as 32 to 224, with the same bytes"},
         {"mural.data.crop_padding", .option = "crop-padding", WHOLE, .range = "[0, 4096]", IS("0"),
          AT(config.data.crop_padding), .help = "zero pixels around, for a random crop of the same size"},
         {"mural.data.flip", .option = "flip", REAL, .range = "[0, 1]", IS("0"), AT(config.data.flip),

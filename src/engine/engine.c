@@ -215,6 +215,7 @@ void mural_engine_free(mural_engine *engine)
 static mural_status check_shape(const mural_engine *engine, const mural_data *data, mural_error *err)
 {
 	const mural_data_facts *facts = mural_data_get_facts(data);
+	MU_TRY(mu_engine_check_resize(engine, data, err));
 	if (facts->classes > engine->config.model.classes)
 		return mu_fail(err, MURAL_DATA, facts->path,
 		               "the data has %zu classes and the model's head only %zu; set --classes %zu",

@@ -96,6 +96,12 @@ mural_status mu_engine_apply_rules(mural_engine *engine, mural_error *err);
 mural_status mu_engine_allocate(mural_engine *engine, mural_error *err);
 void mu_engine_release_memory(mural_engine *engine);
 
+/* By which factor the device enlarges a set's images: 1 where the host resizes or nothing is to be done, 0 where the device was
+ * asked for and cannot. */
+size_t mu_engine_resize_factor(const mural_engine *engine, const mural_data *data);
+/* MURAL_USAGE for the last. */
+mural_status mu_engine_check_resize(const mural_engine *engine, const mural_data *data, mural_error *err);
+
 /* Settings of a loader over one set. */
 mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const mural_data *data, bool training);
 

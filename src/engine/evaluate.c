@@ -78,6 +78,7 @@ static mural_status keep_loader(mural_engine *engine, mu_evaluated *evaluated, m
 {
 	if (!evaluated->data || evaluated->loader)
 		return MURAL_OK;
+	MU_TRY(mu_engine_check_resize(engine, evaluated->data, err));
 	mu_loader_settings settings = mu_engine_loader_settings(engine, evaluated->data, false);
 	settings.epochs = UINT32_MAX;
 	settings.pulse = &engine->pulse;
@@ -93,6 +94,7 @@ mural_status mu_engine_keep_loaders(mural_engine *engine, mural_error *err)
 
 static mural_status evaluate_share(evaluation *e, mural_error *err)
 {
+	MU_TRY(mu_engine_check_resize(e->engine, e->data, err));
 	MU_TRY(mu_ledger_clear(&e->engine->ledger, err));
 	for (size_t i = 0; i < MU_EVALUATED; i++) {
 		mu_evaluated *evaluated = &e->engine->evaluated[i];

@@ -7,7 +7,6 @@ void mu_feed_take(mu_feed *feed, bool shared, const mu_loader_settings *settings
 {
 	*feed = (mu_feed){.device = *settings->device,
 	                  .shared = shared,
-	                  .image_bytes = mu_image_bytes(mu_batch_shape_of_model(settings)),
 	                  .most_held = settings->config->prefetch > 1 ? settings->config->prefetch - 1 : 1};
 	if (feed->most_held > MU_FEED_HELD)
 		feed->most_held = MU_FEED_HELD;
@@ -26,7 +25,7 @@ static mural_status copy_arrays(mu_feed *feed, const mu_batch *batch, mural_erro
 		const void *from;
 		size_t bytes;
 	} arrays[] = {{to->counts, batch->counts, sizeof *batch->counts},
-	              {to->pixels, batch->pixels, n * feed->image_bytes},
+	              {to->pixels, batch->pixels, n * batch->image_bytes},
 	              {to->cut_B, batch->cut_B, n * sizeof *batch->cut_B},
 	              {to->stream_B, batch->stream_B, n * sizeof *batch->stream_B},
 	              {to->labels, batch->labels, n * sizeof *batch->labels}};

@@ -23,13 +23,12 @@ typedef struct mu_feed {
 	mu_device device; /* borrowed */
 	bool shared;
 	mu_batch place; /* the arrays in device memory; where shared, counts of its own and a slot's arrays */
-	size_t image_bytes;
 	mu_loader *loader; /* of the held ones; borrowed */
 	mu_batch *held[MU_FEED_HELD];
 	size_t n_held, most_held;
 } mu_feed;
 
-/* Takes the place from `step`. settings: of a loader whose batches will come. */
+/* Takes the place from `step`. settings: of a loader whose batches will come, or smaller ones. */
 void mu_feed_take(mu_feed *feed, bool shared, const mu_loader_settings *settings, mu_arena *step);
 
 /* *at: the batch for operations, until the next call. The batch itself is the feed's from now on, whatever is returned. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "data/resize.h"
 #include "engine/engine_internal.h"
 
 #define BLOCKS 4
@@ -14,10 +15,52 @@ static void list_blocks(mural_engine *engine, mu_block *list[BLOCKS])
 	list[3] = &engine->exchange;
 }
 
+static mu_image_shape shape_of_model(const mural_engine *engine)
+{
+	const mural_model_config *model = &engine->config.model;
+	return (mu_image_shape){model->channels, model->image_height, model->image_width};
+}
+
+static mu_image_shape shape_of_set(const mural_data *data)
+{
+	const mural_data_facts *facts = mural_data_get_facts(data);
+	return (mu_image_shape){facts->channels, facts->height, facts->width};
+}
+
+size_t mu_engine_resize_factor(const mural_engine *engine, const mural_data *data)
+{
+	if (engine->config.data.resize_on == MURAL_RESIZE_ON_HOST)
+		return 1;
+	if (mural_data_get_facts(data)->any_size)
+		return 0;
+	return mu_resize_factor(&engine->config.data, shape_of_set(data), shape_of_model(engine));
+}
+
+mural_status mu_engine_check_resize(const mural_engine *engine, const mural_data *data, mural_error *err)
+{
+	const mural_data_facts *facts = mural_data_get_facts(data);
+	const char *where = engine->report ? mural_config_origin(engine->report, "mural.data.resize_on") : NULL;
+	if (mu_engine_resize_factor(engine, data) > 0)
+		return MURAL_OK;
+	if (facts->any_size)
+		return mu_fail(
+		        err, MURAL_USAGE, where,
+		        "the files of %s have sizes of their own, and the device enlarges all images by one factor: "
+		        "use mural.data.resize_on host",
+		        facts->path);
+	return mu_fail(err, MURAL_USAGE, where,
+	               "the device enlarges images by one whole factor up to %d, bilinear and without a cut behind it: "
+	               "%s has %zu x %zu pixels and the model %zu x %zu; use mural.data.resize_on host",
+	               MU_ENLARGE_MOST, facts->name, facts->height, facts->width, engine->config.model.image_height,
+	               engine->config.model.image_width);
+}
+
 mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const mural_data *data, bool training)
 {
 	const mural_config *config = &engine->config;
 	uint64_t micro = config->batch.micro_batch;
+	bool enlarged = mu_engine_resize_factor(engine, data) > 1; /* by the device */
+	mu_image_shape shape = enlarged ? shape_of_set(data) : shape_of_model(engine);
 	return (mu_loader_settings){
 	        .data = data,
 	        .config = training ? &config->data : &engine->in_order,
@@ -36,9 +79,9 @@ mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const m
 	        .augment = training,
 	        .epochs = training ? config->run.epochs : 1,
 	        .device = &engine->device,
-	        .channels = config->model.channels,
-	        .height = config->model.image_height,
-	        .width = config->model.image_width,
+	        .channels = shape.channels,
+	        .height = shape.height,
+	        .width = shape.width,
 	};
 }
 
@@ -51,13 +94,13 @@ static mural_status make_pass(mural_engine *engine, mu_use use, size_t capacity,
 
 static void take_feed(mural_engine *engine, mu_use use, size_t capacity, mu_feed *feed)
 {
-	const mural_model_config *model = &engine->config.model;
+	const mu_image_shape shape = shape_of_model(engine);
 	const mu_loader_settings settings = {.config = &engine->config.data,
 	                                     .sampler.micro_batch = capacity,
 	                                     .device = &engine->device,
-	                                     .channels = model->channels,
-	                                     .height = model->image_height,
-	                                     .width = model->image_width};
+	                                     .channels = shape.channels,
+	                                     .height = shape.height,
+	                                     .width = shape.width};
 	mu_feed_take(feed, engine->shared, &settings, &engine->step.arena[use]);
 }
 

@@ -83,9 +83,10 @@ static void announce_fit(mu_run *r, const mural_data_facts *train)
 	size_t height = r->config->model.image_height, width = r->config->model.image_width;
 	bool resized = r->config->data.resize != MURAL_RESIZE_NONE;
 	if (train->height != height || train->width != width)
-		mu_progress_line(&r->progress, "%s: images of %zu x %zu pixels are %s to the model's %zu x %zu",
+		mu_progress_line(&r->progress, "%s: images of %zu x %zu pixels are %s to the model's %zu x %zu%s",
 		                 train->name, train->height, train->width,
-		                 resized ? "resized" : "cut or padded with zeros", height, width);
+		                 resized ? "resized" : "cut or padded with zeros", height, width,
+		                 r->config->data.resize_on == MURAL_RESIZE_ON_DEVICE ? " on the device" : "");
 }
 
 /* What DeepSpeed's users ask first: is this Adam AdamW, and are gradients clipped although nobody said so? */

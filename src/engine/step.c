@@ -14,9 +14,12 @@
 
 mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch)
 {
+	size_t factor = mu_engine_resize_factor(engine, data);
 	return (mu_vit_input){
 	        .micro = batch->counts,
 	        .pixels = batch->pixels,
+	        .image_channels = factor > 1 ? mural_data_get_facts(data)->channels : 0,
+	        .factor = factor,
 	        .cut_B = batch->cut_B,
 	        .mean_C = data->mean,
 	        .std_C = data->std,

@@ -38,6 +38,7 @@
 #include "base/philox.h"
 #include "base/types.h"
 #include "device/device.h"
+#include "kernels/enlarge.h"
 
 #define MU_OPS_VERSION 3
 #define MU_MAX_CHANNELS 16
@@ -123,7 +124,7 @@ typedef struct mu_image_cut {
  *
  *     patches[b, (py, px), c * P * P + y * P + x] = (pixel / 255 - mean[c]) / std[c]
  *
- * images: [B, channels, height, width] uint8. cut_B: [B], or NULL for whole images. patches: [B, (height/P) *
+ * pixels: [B, image_channels, height / factor, width / factor] uint8. cut_B: [B], or NULL for whole images. patches: [B, (height/P) *
  * (width/P), channels * P * P] of type: the row layout of a torch Conv2d weight. Images past the micro-batch's count
  * become 0. */
 typedef struct mu_patchify {
@@ -131,6 +132,9 @@ typedef struct mu_patchify {
 	size_t images;
 	const mu_micro *micro;
 	size_t channels, height, width, patch;
+	/* Images of another shape: 0 or channels for all channels, 1 for one that is repeated; and enlarged by a whole factor on
+	 * the way, before they are cut (kernels/enlarge.h): 0 or 1 for none, at most MU_ENLARGE_MOST, and a divisor of both sides. */
+	size_t image_channels, factor;
 	float mean[MU_MAX_CHANNELS], std[MU_MAX_CHANNELS];
 	const uint8_t *pixels;
 	const mu_image_cut *cut_B;
@@ -530,9 +534,8 @@ typedef struct mu_ops {
 	MU_OPS_ROW(apply_update);
 	MU_OPS_ROW(ema);
 
-	/* Planned, NULL in every table until built: resize and mixing in patchify's place, soft-label and binary
+	/* Planned, NULL in every table until built: mixing in patchify's place, soft-label and binary
 	 * cross-entropy, regression, int8 blocks. */
-	void (*resize_forward)(void);
 	void (*soft_cross_entropy)(void);
 	void (*binary_cross_entropy)(void);
 	void (*regression)(void);

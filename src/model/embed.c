@@ -66,6 +66,8 @@ mural_status mu_embed_forward(mu_vit_pass *pass, const mu_unit_memory *memory, c
 	                        .height = c->image_height,
 	                        .width = c->image_width,
 	                        .patch = c->patch,
+	                        .image_channels = input->image_channels,
+	                        .factor = input->factor,
 	                        .pixels = input->pixels,
 	                        .cut_B = input->cut_B,
 	                        .patches = pass->patches};

@@ -70,7 +70,9 @@ typedef struct mu_vit_pass mu_vit_pass;
 /* Arrays, micro and loss_scale lie on the ops' device. */
 typedef struct mu_vit_input {
 	const mu_micro *micro; /* how many of the images are real */
-	const uint8_t *pixels; /* [capacity, channels, height, width] */
+	/* [capacity, image_channels, height / factor, width / factor]; 0: the model's channels, 0 or 1: its sides (mu_patchify) */
+	const uint8_t *pixels;
+	size_t image_channels, factor;
 	const mu_image_cut *cut_B; /* or NULL */
 	const float *mean_C, *std_C; /* [channels] of pixels in [0, 1], host memory; NULL: 0 and 1 */
 	const uint64_t *stream_B; /* [capacity], needed when training with any dropout */

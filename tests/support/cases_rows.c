@@ -37,15 +37,25 @@ void trial_case_patchify(trial_side *s)
 	trial_note(s, "count=%zu P=%zu ", count, op.patch);
 	op.height = op.patch * trial_size(s, "rows", 5);
 	op.width = op.patch * trial_size(s, "columns", 5);
+	if (trial_flag(s, "enlarged")) {
+		static const size_t factors[] = {1, 2, 3, 4, 5, 6, 7, 8, 12, 14, 25, MU_ENLARGE_MOST};
+		op.factor = factors[trial_below(s, sizeof factors / sizeof *factors)];
+		while (op.height % op.factor || op.width % op.factor) /* a single pixel may become the whole image */
+			op.factor = op.factor > 2 && trial_flag(s, "less") ? op.factor / 2 : 1;
+		op.image_channels = trial_flag(s, "grey") ? 1 : trial_flag(s, "said") ? op.channels : 0;
+		trial_note(s, "factor=%zu ", op.factor);
+	}
 	double largest = 0;
 	for (size_t c = 0; c < op.channels; c++) {
 		op.mean[c] = (float)trial_between(s, -0.5, 1);
 		op.std[c] = (float)trial_between(s, 0.1, 2);
 		largest = fmax(largest, (1 + fabs((double)op.mean[c])) / op.std[c]);
 	}
-	const size_t n = op.images * op.channels * op.height * op.width;
+	const size_t n = op.images * op.channels * op.height * op.width, factor = op.factor ? op.factor : 1;
+	const size_t image_bytes =
+	        (op.image_channels ? op.image_channels : op.channels) * (op.height / factor) * (op.width / factor);
 	op.cut_B = cuts(s, op.images);
-	op.pixels = trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "pixels", MU_U8, n);
+	op.pixels = trial_array(s, TRIAL_INPUT | TRIAL_LOOSE, "pixels", MU_U8, op.images * image_bytes);
 	op.patches = trial_array(s, TRIAL_OUTPUT, "patches", s->type, n);
 	trial_call(s, "patchify", s->table->patchify(s->context, &op, &s->err));
 	trial_expect(s, op.patches, s->type, 1, largest);

@@ -1,4 +1,4 @@
-/* Bytes to normalised patches: for each output pixel, find its source pixel. SPDX-License-Identifier: MIT */
+/* Bytes to normalised patches: for each output pixel, find its source pixel, enlarged or as it is. SPDX-License-Identifier: MIT */
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference.h"
 
@@ -10,8 +10,12 @@ static double source_pixel(const mu_patchify *op, size_t b, size_t c, size_t y, 
 	const ptrdiff_t column = (ptrdiff_t)(cut.flip ? op->width - 1 - x : x) + cut.dx;
 	if (row < 0 || row >= (ptrdiff_t)op->height || column < 0 || column >= (ptrdiff_t)op->width)
 		return 0;
-	const size_t plane = (b * op->channels + c) * op->height;
-	return op->pixels[(plane + (size_t)row) * op->width + (size_t)column];
+	const size_t channels = op->image_channels ? op->image_channels : op->channels,
+	             factor = op->factor ? op->factor : 1;
+	const size_t height = op->height / factor, width = op->width / factor;
+	const uint8_t *plane = op->pixels + (b * channels + c % channels) * height * width;
+	return mu_enlarged_pixel(plane, (uint32_t)height, (uint32_t)width, (uint32_t)factor, (uint32_t)row,
+	                         (uint32_t)column);
 }
 
 static double patch_value(const mu_patchify *op, size_t b, size_t c, size_t y, size_t x)
