@@ -9,7 +9,7 @@ mural_status mu_comm_module_load(const char *file, const mu_comm_module **module
 	                             .symbol = "mu_comm_module_entry",
 	                             .name = "MPI",
 	                             .needed = "more than one rank needs MPI",
-	                             .build = "build Mural with MPI (Debian: libopenmpi-dev)",
+	                             .build = "install the package mural-mpi, or build Mural with MPI (Debian: libopenmpi-dev)",
 	                             .global = true};
 	const void *entry;
 	const mural_status status = mu_module_load(&kind, &entry, err);
