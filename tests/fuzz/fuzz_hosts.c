@@ -1,8 +1,4 @@
 /* Any bytes as a host file, with any bytes before the first NUL as a filter: refused with words, or a list that holds together.
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iinclude -Isrc tests/fuzz/fuzz_hosts.c \
- *             src/comm/hosts*.c src/base/{fail,files,nearest,affinity}.c -lm -o fuzz_hosts && ./fuzz_hosts -max_total_time=60
- *
  * SPDX-License-Identifier: MIT */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,16 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/affinity.h"
-#include "mural/comm.h"
 #include "mural/hosts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-
-int mural_cores(void)
-{
-	return mu_affinity_cores();
-}
 
 static void check(mural_hosts_choice choice)
 {

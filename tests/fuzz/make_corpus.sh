@@ -112,6 +112,14 @@ printf '\0{"format":"mural-checkpoint","version":1,"step":1e30,"files":[{"name":
 	printf '"seconds": 2}]}'
 } | seed checkpoint state
 
+# Clusters as they are; host files behind a filter and a NUL.
+for file in "$tests"/../examples/clusters/*.json; do
+	seed cluster "$(basename "$file")" <"$file"
+done
+printf 'worker-1@worker-2:0,2\0# two hosts\nworker-1 slots=4\nworker-2 slots=4\n' | seed hosts filtered
+printf '\0worker-1 slots=2\n\nworker-1 slots=2\n' | seed hosts twice
+printf 'worker:\0worker slots=\n' | seed hosts torn
+
 # Tables that a resumed run cuts: byte 0 is the column, byte 1 the last number to keep.
 printf '\0\2step,loss\n1,0.5\n2,0.25\n3,0.125\n' | seed csv three-rows
 printf '\1\2a,"b\n1,2' | seed csv torn
