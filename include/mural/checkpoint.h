@@ -61,6 +61,14 @@ MURAL_API mural_status mural_checkpoint_verify(const char *set, mural_error *err
 MURAL_API mural_status mural_checkpoint_save(mural_engine *engine, const char *run_dir, unsigned keep,
                                              mural_error *err);
 
+/* The same in the background, where there is memory for a copy (mural.checkpoint.background): begin copies and returns, a thread
+ * writes, and poll, which all ranks call between steps, gives the set its name when all ranks are done, or fails on all if writing
+ * failed on one. wait: not before it is done; *underway (may be NULL) becomes false then. At most one set is under way: begin
+ * waits for the one before. An engine that is freed gives up what is under way. */
+MURAL_API mural_status mural_checkpoint_begin(mural_engine *engine, const char *run_dir, unsigned keep,
+                                              mural_error *err);
+MURAL_API mural_status mural_checkpoint_poll(mural_engine *engine, bool wait, bool *underway, mural_error *err);
+
 /* All ranks, before mural_engine_train_begin; rank 0 reads. On any number of ranks. MURAL_USAGE names what does not match
  * (model, seed, batch, data, optimizer) with both values; MURAL_DATA what is damaged. The set is not verified again. */
 MURAL_API mural_status mural_checkpoint_load(mural_engine *engine, const char *set, mural_error *err);

@@ -159,6 +159,7 @@ typedef struct mural_checkpoint_config {
 	uint64_t every_steps; /* steps between checkpoints; 0 (default) = not by steps */
 	uint32_t every_epochs; /* epochs between checkpoints; default 1; 0 = not by epochs */
 	uint32_t keep; /* complete sets that stay; default 2 */
+	bool background; /* write while the training goes on, from a copy in host memory; default true */
 } mural_checkpoint_config;
 
 /* Which weights are best, by the validation images. */

@@ -44,6 +44,8 @@ typedef struct mural_memory_plan {
 	uint64_t activations; /* arena "step" */
 	uint64_t scratch; /* arena "scratch" */
 	uint64_t loader; /* ring of micro-batches */
+	uint64_t
+	        checkpoint; /* the writing rank's copy that is written in the background; 0: checkpoints hold up the training */
 	uint64_t total;
 } mural_memory_plan;
 

@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PIECE ((size_t)4 << 20) /* bytes between two looks at `stop` */
+#define PUSH ((size_t)16 << 20) /* bytes that the system is told to write at once */
+
 static mural_status fail(mural_error *err, const char *path, const char *what)
 {
 	int reason = errno;
@@ -111,6 +114,7 @@ mural_status mu_file_begin(mu_file *file, const char *path, mural_error *err)
 {
 	char folder[PATH_MAX];
 	*file = (mu_file){0};
+	mu_checksum_init(&file->sum);
 	if (strlen(path) >= PATH_MAX - 64)
 		return too_long(path, err);
 	if (*path == '\0')
@@ -127,6 +131,33 @@ mural_status mu_file_begin(mu_file *file, const char *path, mural_error *err)
 		if (*file->beside)
 			unlink(file->beside);
 		return status;
+	}
+	return MURAL_OK;
+}
+
+/* Has the system begin with what was written since the last time. A hint: what cannot take it is synced at the end. */
+static void push(mu_file *file)
+{
+	if (*file->beside && file->sum.total - file->pushed >= PUSH && fflush(file->out) == 0) {
+		sync_file_range(fileno(file->out), (off64_t)file->pushed, (off64_t)(file->sum.total - file->pushed),
+		                SYNC_FILE_RANGE_WRITE);
+		file->pushed = file->sum.total;
+	}
+}
+
+mural_status mu_file_put(mu_file *file, const void *bytes, size_t n, const atomic_bool *stop, mural_error *err)
+{
+	const char *at = bytes;
+	while (n > 0) {
+		size_t piece = n < PIECE ? n : PIECE;
+		if (stop && atomic_load(stop))
+			return mu_fail(err, MURAL_STOPPED, file->path, "writing the file was given up");
+		if (fwrite(at, 1, piece, file->out) != piece)
+			return fail(err, file->path, "cannot write the file");
+		mu_checksum_add(&file->sum, at, piece);
+		push(file);
+		at += piece;
+		n -= piece;
 	}
 	return MURAL_OK;
 }

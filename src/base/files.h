@@ -8,6 +8,9 @@
  *     fprintf(file.out, ...);
  *     MU_TRY(mu_file_commit(&file, err));      or mu_file_abandon(&file)
  *
+ * Large contents go through mu_file_put, which keeps their checksum and has the system write early: so the sync at the end has little
+ * left to do, and a disk's speed shows from the first second on.
+ *
  * A path that names a device or a pipe (/dev/stdout) is written directly, since it cannot be replaced. A symbolic link
  * stays a link: the file it points to is replaced.
  * SPDX-License-Identifier: MIT */
@@ -15,20 +18,27 @@
 #define MU_BASE_FILES_H
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/checksum.h"
 #include "base/fail.h"
 
 typedef struct mu_file {
 	FILE *out; /* write here; NULL when nothing is open */
 	char path[PATH_MAX]; /* final name */
 	char beside[PATH_MAX]; /* name until commit; "" when written directly */
+	mu_checksum sum; /* of what went through mu_file_put */
+	uint64_t pushed; /* bytes that the system was told to write */
 } mu_file;
 
 /* Makes the folders on the way, too. MURAL_FAILED says what the system refused; nothing is open then. */
 mural_status mu_file_begin(mu_file *file, const char *path, mural_error *err);
+/* Writes `n` bytes. Leaves with MURAL_STOPPED soon after *stop becomes true (NULL: never). The caller abandons the file after a
+ * failure. */
+mural_status mu_file_put(mu_file *file, const void *bytes, size_t n, const atomic_bool *stop, mural_error *err);
 /* Closes in every case. On failure (a full disk shows here) the unfinished file is removed, an older one stays. */
 mural_status mu_file_commit(mu_file *file, mural_error *err);
 /* Closes and removes what was written; does nothing after a commit or on an all-zero struct. */

@@ -9,6 +9,8 @@
 #ifndef MU_BASE_SAFETENSORS_H
 #define MU_BASE_SAFETENSORS_H
 
+#include <stdatomic.h>
+
 #include "base/fail.h"
 #include "base/types.h"
 
@@ -57,5 +59,23 @@ mural_status mu_safetensors_write(const char *path, mu_safetensors_item *items, 
 /* The same with more metadata. */
 mural_status mu_safetensors_write_noted(const char *path, mu_safetensors_item *items, size_t n,
                                         const mu_safetensors_note *notes, size_t n_notes, mural_error *err);
+
+/* Everything of a file to write. Borrowed; `items` gets sorted. */
+typedef struct mu_safetensors_content {
+	mu_safetensors_item *items;
+	size_t n_items;
+	const mu_safetensors_note *notes; /* more metadata */
+	size_t n_notes;
+} mu_safetensors_content;
+
+/* A write that takes a while, and that another thread may look after. */
+typedef struct mu_safetensors_writing {
+	const atomic_bool *stop; /* in: gives up (MURAL_STOPPED) when it becomes true; NULL = never */
+	uint64_t bytes, checksum; /* out: of the file, computed on the way */
+} mu_safetensors_writing;
+
+/* The same with more metadata. writing may be NULL. */
+mural_status mu_safetensors_write_content(const char *path, const mu_safetensors_content *content,
+                                          mu_safetensors_writing *writing, mural_error *err);
 
 #endif

@@ -71,6 +71,53 @@ static mural_status make_header(const mu_safetensors_item *items, size_t n, cons
 	return MURAL_OK;
 }
 
+static mural_status put_all(mu_file *file, const char *header, size_t bytes, const mu_safetensors_content *content,
+                            const atomic_bool *stop, mural_error *err)
+{
+	unsigned char length[8];
+	for (int i = 0; i < 8; i++)
+		length[i] = (unsigned char)((uint64_t)bytes >> 8 * i);
+	MU_TRY(mu_file_put(file, length, sizeof length, stop, err));
+	MU_TRY(mu_file_put(file, header, bytes, stop, err));
+	for (size_t i = 0; i < content->n_items; i++)
+		MU_TRY(mu_file_put(file, content->items[i].data, item_bytes(&content->items[i]), stop, err));
+	return MURAL_OK;
+}
+
+static mural_status write_file(const char *path, const char *header, size_t bytes,
+                               const mu_safetensors_content *content, mu_safetensors_writing *writing, mural_error *err)
+{
+	mu_file file = {0};
+	MU_TRY(mu_file_begin(&file, path, err));
+	mural_status status = put_all(&file, header, bytes, content, writing->stop, err);
+	if (status != MURAL_OK) {
+		mu_file_abandon(&file);
+		return status;
+	}
+	writing->bytes = file.sum.total;
+	writing->checksum = mu_checksum_value(&file.sum);
+	return mu_file_commit(&file, err);
+}
+
+mural_status mu_safetensors_write_content(const char *path, const mu_safetensors_content *content,
+                                          mu_safetensors_writing *writing, mural_error *err)
+{
+	char *header;
+	size_t bytes, n = content->n_items;
+	mu_safetensors_item *items = content->items;
+	mu_safetensors_writing unwatched = {0};
+	if (n)
+		qsort(items, n, sizeof *items, by_alignment_and_name);
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(items[i - 1].name, items[i].name) == 0)
+			return mu_bug(err, "two tensors of one name for a safetensors file");
+	mural_status status = make_header(items, n, content->notes, content->n_notes, &header, &bytes, err);
+	if (status == MURAL_OK)
+		status = write_file(path, header, bytes, content, writing ? writing : &unwatched, err);
+	free(header);
+	return status;
+}
+
 mural_status mu_safetensors_write(const char *path, mu_safetensors_item *items, size_t n, mural_error *err)
 {
 	return mu_safetensors_write_noted(path, items, n, NULL, 0, err);
@@ -79,25 +126,6 @@ mural_status mu_safetensors_write(const char *path, mu_safetensors_item *items, 
 mural_status mu_safetensors_write_noted(const char *path, mu_safetensors_item *items, size_t n,
                                         const mu_safetensors_note *notes, size_t n_notes, mural_error *err)
 {
-	char *header;
-	size_t bytes;
-	mu_file file = {0};
-	if (n)
-		qsort(items, n, sizeof *items, by_alignment_and_name);
-	for (size_t i = 1; i < n; i++)
-		if (strcmp(items[i - 1].name, items[i].name) == 0)
-			return mu_bug(err, "two tensors of one name for a safetensors file");
-	mural_status status = make_header(items, n, notes, n_notes, &header, &bytes, err);
-	if (status == MURAL_OK)
-		status = mu_file_begin(&file, path, err);
-	if (status == MURAL_OK) {
-		for (int shift = 0; shift < 64; shift += 8)
-			putc((int)((uint64_t)bytes >> shift & 0xff), file.out);
-		fwrite(header, 1, bytes, file.out);
-		for (size_t i = 0; i < n; i++)
-			fwrite(items[i].data, 1, item_bytes(&items[i]), file.out);
-		status = mu_file_commit(&file, err); /* sees what the stream could not take */
-	}
-	free(header);
-	return status;
+	const mu_safetensors_content content = {items, n, notes, n_notes};
+	return mu_safetensors_write_content(path, &content, NULL, err);
 }

@@ -1,26 +1,13 @@
-/* Saving and loading a set. Rank 0 writes and reads; the others take part in what is agreed on, and get their state by broadcast.
- *
- * The order of saving is what makes it survive anything:
- *     files into step-N.part, each synced | all ranks agree | step-N.part gets its name | `latest` moves | old sets go
- * A crash before the name leaves a leftover, which the next save removes; one before `latest` moves leaves the earlier set in charge.
+/* Loading a set, and the calls that programs make. Rank 0 reads; the others get their state by broadcast.
  * SPDX-License-Identifier: MIT */
 #include "engine/checkpoint.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/files.h"
 #include "engine/mirror.h"
 #include "engine/optimizer_state.h"
 #include "engine/weights.h"
-
-/* The last is there with an average of weights only. */
-static const char *const names[] = {MU_CHECKPOINT_MODEL, MU_CHECKPOINT_OPTIMIZER, MU_CHECKPOINT_STATE,
-                                    MU_CHECKPOINT_AVERAGE};
-#define NAMES (sizeof names / sizeof *names)
 
 const char *mu_checkpoint_evaluated(const mural_config *config)
 {
@@ -32,145 +19,11 @@ static void path_in(char path[MU_CHECKPOINT_FILE], const char *folder, const cha
 	snprintf(path, MU_CHECKPOINT_FILE, "%s/%s", folder, name);
 }
 
-static size_t match(mu_match matches[MU_MATCHES], const mural_engine *engine)
+size_t mu_checkpoint_match_engine(mu_match matches[MU_MATCHES], const mural_engine *engine)
 {
 	const mural_data *validation = engine->evaluated[MU_EVALUATED_VALIDATION].data;
 	return mu_checkpoint_match(matches, &engine->config, mural_data_get_facts(engine->train),
 	                           validation ? mural_data_get_facts(validation) : NULL);
-}
-
-static mural_status write_state(const mural_engine *engine, const char *path, const mu_run_totals *totals,
-                                mural_error *err)
-{
-	mu_match matches[MU_MATCHES];
-	size_t n = match(matches, engine);
-	mu_checkpoint_state state = {
-	        .step = engine->steps_done,
-	        .updates_applied = (uint64_t)engine->ledger.seen->carried.applied,
-	        .epoch = engine->steps_done / engine->steps_per_epoch,
-	        .step_in_epoch = engine->steps_done % engine->steps_per_epoch,
-	        .ranks = engine->ranks->size,
-	};
-	if (totals)
-		state.totals = *totals;
-	return mu_checkpoint_state_write(path, &state, matches, n, err);
-}
-
-static mural_status write_spans(const mural_engine *engine, const mu_store *store, const char *folder, mural_error *err)
-{
-	char path[MU_CHECKPOINT_FILE];
-	const mu_store weights = mu_store_view(store, mu_store_weights(store));
-	const mu_store average = mu_store_view(store, store->average);
-	path_in(path, folder, MU_CHECKPOINT_MODEL);
-	MU_TRY(mu_engine_write_weights(engine, &weights, path, err));
-	path_in(path, folder, MU_CHECKPOINT_AVERAGE);
-	if (store->average)
-		MU_TRY(mu_engine_write_weights(engine, &average, path, err));
-	path_in(path, folder, MU_CHECKPOINT_OPTIMIZER);
-	return mu_optimizer_state_save(&engine->vit, store, path, err);
-}
-
-static mural_status write_files(const mural_engine *engine, const char *folder, const mu_run_totals *totals,
-                                mural_error *err)
-{
-	char path[MU_CHECKPOINT_FILE];
-	mu_mirror mirror;
-	MU_TRY(mu_mirror_open(&mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_ALL, true, err));
-	mural_status status = write_spans(engine, &mirror.store, folder, err);
-	mu_mirror_close(&mirror);
-	MU_TRY(status);
-	path_in(path, folder, MU_CHECKPOINT_STATE);
-	MU_TRY(write_state(engine, path, totals, err));
-	mu_manifest_note note = {.metric = engine->config.validation.metric};
-	if (totals && totals->validation.last.step == engine->steps_done)
-		note.here = totals->validation.last;
-	if (totals)
-		note.best = totals->validation.best.step;
-	return mu_manifest_write(folder, engine->steps_done, &note, names, engine->store.average ? NAMES : NAMES - 1,
-	                         err);
-}
-
-/* Two folders trade places: in one move, or in two where the file system cannot (NFS). */
-static bool trade(const char *part, const char *set)
-{
-	char aside[MU_CHECKPOINT_FILE];
-	if (renameat2(AT_FDCWD, part, AT_FDCWD, set, RENAME_EXCHANGE) == 0)
-		return true;
-	snprintf(aside, sizeof aside, "%s.old.part", set);
-	return rename(set, aside) == 0 && rename(part, set) == 0 && rename(aside, part) == 0;
-}
-
-/* The complete set gets its name. There may be one already, when the run went back and came here again. */
-static mural_status give_name(const char *part, const char *set, mural_error *err)
-{
-	bool done = rename(part, set) == 0;
-	if (!done && (errno == EEXIST || errno == ENOTEMPTY)) {
-		done = trade(part, set);
-		if (done)
-			mu_checkpoint_remove(part);
-	}
-	if (!done)
-		return mu_fail(err, MURAL_FAILED, set, "the checkpoint cannot get its name: %s", strerror(errno));
-	mu_sync_folder_of(set);
-	return MURAL_OK;
-}
-
-/* RUN/checkpoints/WHICH names a set. */
-static mural_status point_to(const char *run_dir, const char *which, uint64_t step, mural_error *err)
-{
-	char set[MURAL_CHECKPOINT_PATH], path[MU_CHECKPOINT_FILE];
-	mu_file file = {0};
-	MU_TRY(mu_checkpoint_path(set, run_dir, step, err));
-	const char *name = strrchr(set, '/') + 1;
-	snprintf(path, sizeof path, "%.*s%s", (int)(name - set), set, which);
-	MU_TRY(mu_file_begin(&file, path, err));
-	fprintf(file.out, "%s\n", name);
-	return mu_file_commit(&file, err);
-}
-
-/* The complete set takes over. */
-static mural_status publish(const mural_engine *engine, const char *part, const char *set, const char *run_dir,
-                            const mu_run_totals *totals, mural_error *err)
-{
-	MU_TRY(give_name(part, set, err));
-	MU_TRY(point_to(run_dir, "latest", engine->steps_done, err));
-	if (totals && totals->validation.best.step)
-		return point_to(run_dir, "best", totals->validation.best.step, err);
-	return MURAL_OK;
-}
-
-static mural_status write_part(const mural_engine *engine, const char *part, const mu_run_totals *totals,
-                               mural_error *err)
-{
-	mu_checkpoint_remove(part); /* what an earlier attempt left */
-	MU_TRY(mu_make_folders(part, err));
-	mural_status status = write_files(engine, part, totals, err);
-	if (status != MURAL_OK) {
-		mu_checkpoint_remove(part);
-		mu_context(err, "while writing the checkpoint of step %llu; earlier ones are as they were",
-		           (unsigned long long)engine->steps_done);
-	}
-	return status;
-}
-
-mural_status mu_checkpoint_save(mural_engine *engine, const char *run_dir, unsigned keep, const mu_run_totals *totals,
-                                mural_error *err)
-{
-	char set[MURAL_CHECKPOINT_PATH] = "", part[MURAL_CHECKPOINT_PATH];
-	bool writes = engine->ranks->rank == 0;
-	mural_status status = engine->loader ? mu_checkpoint_path(set, run_dir, engine->steps_done, err)
-	                                     : mu_fail(err, MURAL_USAGE, NULL,
-	                                               "a checkpoint was asked for before the training began");
-	snprintf(part, sizeof part, "%.*s.part", MURAL_CHECKPOINT_PATH - 16, set); /* mu_checkpoint_path left room */
-	if (writes && status == MURAL_OK)
-		status = write_part(engine, part, totals, err);
-	MU_TRY(mu_comm_agree(engine->comm, status, err));
-	if (writes) {
-		status = publish(engine, part, set, run_dir, totals, err);
-		if (status == MURAL_OK)
-			mu_checkpoint_prune(run_dir, engine->steps_done, keep ? keep : 1);
-	}
-	return mu_comm_agree(engine->comm, status, err);
 }
 
 /* The files of a set that hold optimizer state, in the manifest's order. */
@@ -208,7 +61,7 @@ static mural_status read_set(mural_engine *engine, const mu_store *store, const 
 		               "a checkpoint is loaded into an engine that will train and has not begun");
 	if (strlen(set) >= MURAL_CHECKPOINT_PATH)
 		return mu_fail(err, MURAL_USAGE, NULL, "the path '%.40s...' is too long", set);
-	size_t n = match(matches, engine);
+	size_t n = mu_checkpoint_match_engine(matches, engine);
 	path_in(path, set, MU_CHECKPOINT_STATE);
 	MU_TRY(mu_checkpoint_state_read(path, state, matches, n, err));
 	const mu_store weights = mu_store_view(store, mu_store_weights(store));
@@ -275,7 +128,13 @@ out:
 
 mural_status mural_checkpoint_save(mural_engine *engine, const char *run_dir, unsigned keep, mural_error *err)
 {
-	return mu_checkpoint_save(engine, run_dir, keep, NULL, err);
+	MU_TRY(mu_checkpoint_begin(engine, run_dir, keep, NULL, err));
+	return mural_checkpoint_poll(engine, true, NULL, err);
+}
+
+mural_status mural_checkpoint_begin(mural_engine *engine, const char *run_dir, unsigned keep, mural_error *err)
+{
+	return mu_checkpoint_begin(engine, run_dir, keep, NULL, err);
 }
 
 mural_status mural_checkpoint_load(mural_engine *engine, const char *set, mural_error *err)

@@ -1,6 +1,7 @@
 /* The parts of checkpoints: names, manifest, state. What they are for is told in mural/checkpoint.h.
  *
- *     checkpoint.c            saving and loading a set
+ *     checkpoint.c            the public calls, and loading a set
+ *     checkpoint_save.c       saving one, while the training goes on
  *     checkpoint_find.c       the sets of a run: which there are, which to go on from, which to remove
  *     checkpoint_manifest.c   manifest.json
  *     checkpoint_state.c      state.json
@@ -25,12 +26,17 @@
 /* The file of a set whose weights the run evaluates: the average where it does. */
 const char *mu_checkpoint_evaluated(const mural_config *config);
 
-/* As mural_checkpoint_save and _load, with what the run has summed up (NULL: there is no run around the engine). load: the caller
+/* As mural_checkpoint_begin and _load, with what the run has summed up (NULL: there is no run around the engine). load: the caller
  * frees totals->epochs, on every rank. */
-mural_status mu_checkpoint_save(mural_engine *engine, const char *run_dir, unsigned keep, const mu_run_totals *totals,
-                                mural_error *err);
+mural_status mu_checkpoint_begin(mural_engine *engine, const char *run_dir, unsigned keep, const mu_run_totals *totals,
+                                 mural_error *err);
 mural_status mu_checkpoint_load(mural_engine *engine, const char *set, mu_run_totals *totals, mural_error *err);
 
+/* A set that is being written is given up. NULL is fine. */
+void mu_saving_free(mu_saving *saving);
+
+/* RUN/checkpoints/WHICH ("latest", "best") names the set of this step. */
+mural_status mu_checkpoint_point_to(const char *run_dir, const char *which, uint64_t step, mural_error *err);
 /* RUN/checkpoints/step-00000123 into a buffer. MURAL_FAILED when that is too long. */
 mural_status mu_checkpoint_path(char set[MURAL_CHECKPOINT_PATH], const char *run_dir, uint64_t step, mural_error *err);
 /* The run's folder that holds this set, "" if it lies elsewhere. */
@@ -68,9 +74,7 @@ typedef struct mu_manifest { /* zero-initialise */
 	size_t n_files;
 } mu_manifest;
 
-/* Of the named files as they are in the folder now. */
-mural_status mu_manifest_write(const char *folder, uint64_t step, const mu_manifest_note *note,
-                               const char *const *names, size_t n, mural_error *err);
+mural_status mu_manifest_write(const mu_manifest *manifest, const char *folder, mural_error *err);
 /* Reads it, and checks its own checksum; the files are not looked at. Release it also after a failure. */
 mural_status mu_manifest_read(mu_manifest *manifest, const char *folder, mural_error *err);
 /* Are the files what the manifest says? */
@@ -85,6 +89,7 @@ typedef struct mu_match {
 #define MU_MATCHES 32
 
 /* Returns how many there are. */
+size_t mu_checkpoint_match_engine(mu_match matches[MU_MATCHES], const mural_engine *engine);
 size_t mu_checkpoint_match(mu_match matches[MU_MATCHES], const mural_config *config, const mural_data_facts *train,
                            const mural_data_facts *validation);
 

@@ -32,19 +32,15 @@ static void path_in(char path[MU_CHECKPOINT_FILE], const char *folder, const cha
 	snprintf(path, MU_CHECKPOINT_FILE, "%s/%s", folder, name);
 }
 
-static mural_status describe(mu_json *json, const char *folder, const char *name, mural_error *err)
+static void describe(mu_json *json, const mu_manifest_file *file)
 {
-	char path[MU_CHECKPOINT_FILE], sum[17];
-	uint64_t bytes, value;
-	path_in(path, folder, name);
-	MU_TRY(mu_checksum_file(path, &bytes, &value, err));
-	snprintf(sum, sizeof sum, "%016" PRIx64, value);
+	char sum[17];
+	snprintf(sum, sizeof sum, "%016" PRIx64, file->checksum);
 	mu_json_object_begin(json, NULL);
-	mu_json_string(json, "name", name);
-	mu_json_unsigned(json, "bytes", bytes);
+	mu_json_string(json, "name", file->name);
+	mu_json_unsigned(json, "bytes", file->bytes);
 	mu_json_string(json, "xxh64", sum);
 	mu_json_object_end(json);
-	return MURAL_OK;
 }
 
 const char *mu_metric_text(mural_metric metric)
@@ -67,26 +63,23 @@ static void write_note(mu_json *json, const mu_manifest_note *note)
 	mu_json_object_end(json);
 }
 
-static mural_status write_body(FILE *out, const char *folder, uint64_t step, const mu_manifest_note *note,
-                               const char *const *names, size_t n, mural_error *err)
+static void write_body(FILE *out, const mu_manifest *manifest)
 {
 	mu_json json;
 	mu_json_init(&json, out, MU_JSON_PRETTY);
 	mu_json_object_begin(&json, NULL);
 	mu_json_string(&json, "format", FORMAT);
 	mu_json_unsigned(&json, "version", VERSION);
-	mu_json_unsigned(&json, "step", step);
-	write_note(&json, note);
+	mu_json_unsigned(&json, "step", manifest->step);
+	write_note(&json, &manifest->note);
 	mu_json_array_begin(&json, "files");
-	for (size_t i = 0; i < n; i++)
-		MU_TRY(describe(&json, folder, names[i], err));
+	for (size_t i = 0; i < manifest->n_files; i++)
+		describe(&json, &manifest->files[i]);
 	mu_json_array_end(&json);
 	mu_json_object_end(&json);
-	return MURAL_OK;
 }
 
-mural_status mu_manifest_write(const char *folder, uint64_t step, const mu_manifest_note *note,
-                               const char *const *names, size_t n, mural_error *err)
+mural_status mu_manifest_write(const mu_manifest *manifest, const char *folder, mural_error *err)
 {
 	char path[MU_CHECKPOINT_FILE], *text = NULL;
 	size_t bytes = 0;
@@ -94,8 +87,9 @@ mural_status mu_manifest_write(const char *folder, uint64_t step, const mu_manif
 	FILE *memory = open_memstream(&text, &bytes);
 	if (!memory)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the manifest");
-	mural_status status = write_body(memory, folder, step, note, names, n, err);
-	if (fclose(memory) != 0 && status == MURAL_OK)
+	mural_status status = MURAL_OK;
+	write_body(memory, manifest);
+	if (fclose(memory) != 0)
 		status = mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the manifest");
 	mu_file file = {0};
 	if (status == MURAL_OK)

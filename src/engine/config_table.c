@@ -699,6 +699,8 @@ const mu_config_row mu_config_rows[] = {
          AT(config.checkpoint.every_epochs), .help = "epochs between checkpoints, 0 = not by epochs"},
         {"mural.checkpoint.keep", .option = "keep", WHOLE, .range = "[1, 4294967295]", IS("2"),
          AT(config.checkpoint.keep), .help = "newest checkpoints that stay"},
+        {"mural.checkpoint.background", .option = "checkpoint-background", BOOL, IS("true"),
+         AT(config.checkpoint.background), .help = "write while the training goes on, from a copy in host memory"},
         {"mural.seed", .option = "seed", WHOLE, EVAL, .range = "[0, 4294967295]", IS("0"), AT(config.run.seed),
          .help = "of everything that is random"},
         {"mural.schedule", .option = "schedule", CHOICE, .kinds = OURS, .range = "constant|cosine", IS("constant"),

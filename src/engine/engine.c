@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/affinity.h"
+#include "engine/checkpoint.h"
 #include "engine/engine_internal.h"
 #include "engine/mirror.h"
 #include "engine/run_length.h"
@@ -198,6 +199,7 @@ void mural_engine_free(mural_engine *engine)
 	if (!engine)
 		return;
 	engine->comm->table->watch(engine->comm, NULL);
+	mu_saving_free(engine->saving);
 	mu_loader_free(engine->loader);
 	for (size_t i = 0; i < MU_EVALUATED; i++)
 		mu_loader_free(engine->evaluated[i].loader);
@@ -274,7 +276,7 @@ mural_status mural_engine_save_weights(mural_engine *engine, const char *path, m
 		                        err);
 		if (status == MURAL_OK) {
 			mu_store weights = mu_store_view(&mirror.store, saved_weights(engine, &mirror.store));
-			status = mu_engine_write_weights(engine, &weights, path, err);
+			status = mu_engine_write_weights(engine, &weights, path, NULL, err);
 		}
 		mu_mirror_close(&mirror);
 	}

@@ -10,6 +10,7 @@
 #ifndef MU_ENGINE_ENGINE_INTERNAL_H
 #define MU_ENGINE_ENGINE_INTERNAL_H
 
+#include "base/safetensors.h"
 #include "comm/comm.h"
 #include "data/loader.h"
 #include "device/device.h"
@@ -43,6 +44,8 @@ typedef struct mu_evaluated {
 	mu_loader *loader; /* each of its epochs is one evaluation; it fills the next one's first batches */
 } mu_evaluated;
 
+typedef struct mu_saving mu_saving; /* checkpoint_save.c */
+
 struct mural_engine {
 	mural_config config;
 	mural_data_config in_order; /* config.data without shuffling, for evaluation */
@@ -73,7 +76,10 @@ struct mural_engine {
 	void *norm_scratch, *update_scratch;
 	size_t first_trained; /* units before it need no backward */
 	bool any_frozen;
+	bool wants_copy, copies; /* this rank would write, writes checkpoints in the background, from: */
+	void *copy; /* pinned host memory */
 	mural_memory_plan plan;
+	mu_saving *saving; /* NULL until the first checkpoint */
 
 	const mural_data *train; /* borrowed; NULL if not given */
 	mu_loader *loader;
@@ -110,7 +116,7 @@ mural_status mu_engine_keep_loaders(mural_engine *engine, mural_error *err);
 
 /* The weights of a store in host memory as a file, with what it takes to use them. */
 mural_status mu_engine_write_weights(const mural_engine *engine, const mu_store *store, const char *path,
-                                     mural_error *err);
+                                     mu_safetensors_writing *writing, mural_error *err);
 
 /* One micro-batch, on the device, as the model wants it. */
 mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch);

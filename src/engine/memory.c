@@ -4,6 +4,7 @@
 
 #include "data/resize.h"
 #include "engine/engine_internal.h"
+#include "engine/mirror.h"
 
 #define BLOCKS 4
 
@@ -181,11 +182,13 @@ static mural_memory_plan total_up(const mural_engine *engine, size_t capacity, s
 	        .activations = activations,
 	        .scratch = scratch,
 	        .loader = loader_bytes(engine, engine->train, true, capacity) + exchange,
+	        .checkpoint = engine->copies ? mu_mirror_bytes(&engine->store) : 0,
 	};
 	/* training is interrupted by evaluations, which have rings of their own */
 	for (size_t i = 0; i < MU_EVALUATED; i++)
 		plan.loader += loader_bytes(engine, engine->evaluated[i].data, false, capacity);
-	plan.total = plan.parameters + plan.gradients + plan.optimizer + plan.activations + plan.scratch + plan.loader;
+	plan.total = plan.parameters + plan.gradients + plan.optimizer + plan.activations + plan.scratch + plan.loader +
+	             plan.checkpoint;
 	return plan;
 }
 
@@ -228,6 +231,11 @@ static mural_status check_fit(mural_engine *engine, mural_error *err)
 	size_t share = facts.free_bytes;
 	if (engine->shared)
 		share /= (size_t)engine->ranks->local_size;
+	if (engine->plan.total > share) { /* checkpoints can do without */
+		engine->plan.total -= engine->plan.checkpoint;
+		engine->plan.checkpoint = 0;
+		engine->copies = false;
+	}
 	if (engine->plan.total <= share)
 		return MURAL_OK;
 	size_t needed = engine->plan.total, largest = largest_fit(engine, share);
@@ -254,17 +262,35 @@ static mural_status allocate(mural_engine *engine, mu_block *block, mural_error 
 	return MURAL_OK;
 }
 
+/* Rank 0 of a run that will write checkpoints: regularly, or the best by validation. */
+static bool wants_copy(const mural_engine *engine)
+{
+	const mural_checkpoint_config *c = &engine->config.checkpoint;
+	bool writes = c->every_steps > 0 || c->every_epochs > 0 || engine->evaluated[MU_EVALUATED_VALIDATION].data;
+	return engine->training && engine->ranks->rank == 0 && c->background && writes;
+}
+
+/* The pages are touched now: the first checkpoint shall not wait for them. */
+static mural_status allocate_copy(mural_engine *engine, mural_error *err)
+{
+	if (!engine->copies)
+		return MURAL_OK;
+	size_t bytes = (size_t)engine->plan.checkpoint;
+	MU_TRY(engine->device.table->allocate(engine->device.handle, MU_MEMORY_PINNED, bytes, &engine->copy, err));
+	memset(engine->copy, 0, bytes);
+	return MURAL_OK;
+}
+
 mural_status mu_engine_allocate(mural_engine *engine, mural_error *err)
 {
+	engine->copies = engine->wants_copy = wants_copy(engine);
 	engine->model.name = "model";
 	engine->step.name = "step";
 	engine->scratch.name = "scratch";
 	engine->exchange.name = "exchange";
 	engine->exchange.kind = MU_MEMORY_PINNED;
 	MU_TRY(measure(engine, engine->config.batch.micro_batch, &engine->plan, err));
-	mural_memory_plan plan = engine->plan;
 	MU_TRY(check_fit(engine, err));
-	engine->plan = plan;
 	mu_block *list[BLOCKS];
 	list_blocks(engine, list);
 	for (int b = 0; b < BLOCKS; b++)
@@ -273,12 +299,16 @@ mural_status mu_engine_allocate(mural_engine *engine, mural_error *err)
 	for (int b = 0; b < BLOCKS; b++)
 		for (int use = 0; use < MU_USE_COUNT; use++)
 			MU_TRY(mu_arena_check(&list[b]->arena[use], err));
-	return MURAL_OK;
+	return allocate_copy(engine, err);
 }
 
 void mu_engine_release_memory(mural_engine *engine)
 {
 	forget_layout(engine);
+	if (engine->copy)
+		engine->device.table->release(engine->device.handle, MU_MEMORY_PINNED, engine->copy,
+		                              (size_t)engine->plan.checkpoint);
+	engine->copy = NULL;
 	mu_block *list[BLOCKS];
 	list_blocks(engine, list);
 	for (int b = 0; b < BLOCKS; b++) {

@@ -57,7 +57,8 @@ static mural_status list_moments(moments *all, const mu_vit *vit, const mu_store
 	return MURAL_OK;
 }
 
-mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, const char *path, mural_error *err)
+mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, const char *path,
+                                     mu_safetensors_writing *writing, mural_error *err)
 {
 	moments all;
 	MU_TRY(list_moments(&all, vit, store, err));
@@ -72,8 +73,9 @@ mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, c
 		        .name = m->name, .type = MU_F32, .n_dims = 1, .dims = &m->elements, .data = m->values};
 		notes[i] = (mu_safetensors_note){m->name, m->range};
 	}
+	const mu_safetensors_content content = {items, all.count, notes, all.count};
 	if (status == MURAL_OK)
-		status = mu_safetensors_write_noted(path, items, all.count, notes, all.count, err);
+		status = mu_safetensors_write_content(path, &content, writing, err);
 	free(items);
 	free(notes);
 	free(all.list);

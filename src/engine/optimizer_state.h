@@ -9,12 +9,15 @@
 #ifndef MU_ENGINE_OPTIMIZER_STATE_H
 #define MU_ENGINE_OPTIMIZER_STATE_H
 
+#include "base/safetensors.h"
 #include "engine/store.h"
 #include "model/vit.h"
 
 /* Both work on host memory. */
 
-mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, const char *path, mural_error *err);
+/* writing: for another thread that looks after it; may be NULL. */
+mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, const char *path,
+                                     mu_safetensors_writing *writing, mural_error *err);
 
 /* MURAL_DATA naming file and tensor when ranges do not tile the parameters, or belong to another model. Nothing is promised of the
  * moments then. Padding stays as it is. */

@@ -113,6 +113,15 @@ static void announce_weights(mu_run *r)
 	}
 }
 
+/* What was asked for and is not done. */
+static void announce_copy(const mu_run *r)
+{
+	if (r->options->warnings && r->engine->wants_copy && !r->engine->copies)
+		fprintf(r->options->warnings,
+		        "mural: warning: no memory is left for a copy of weights and optimizer state: the training "
+		        "will stand still while a checkpoint is written\n");
+}
+
 static void announce(mu_run *r)
 {
 	const mural_data_facts *train = mural_data_get_facts(r->train);
@@ -142,6 +151,7 @@ static void announce(mu_run *r)
 	                 (unsigned long long)mural_engine_total_steps(r->engine),
 	                 plural(mural_engine_total_steps(r->engine)), MU_SIZE(planned.total));
 	announce_fit(r, train);
+	announce_copy(r);
 	if (r->validation)
 		mu_progress_line(&r->progress, "%s: %llu validation image%s choose the best weights by %s",
 		                 mural_data_get_facts(r->validation)->name,

@@ -212,6 +212,7 @@ static void write_memory(mu_json *json, const char *key, const mural_memory_plan
 	mu_json_unsigned(json, "activations", plan->activations);
 	mu_json_unsigned(json, "scratch", plan->scratch);
 	mu_json_unsigned(json, "loader", plan->loader);
+	mu_json_unsigned(json, "checkpoint", plan->checkpoint);
 	mu_json_unsigned(json, "total", plan->total);
 	mu_json_object_end(json);
 }

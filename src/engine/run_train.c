@@ -172,13 +172,13 @@ static bool checkpoint_is_due(const mu_run *r, const mural_step_facts *step)
 	       (is_last(r) && (c->every_steps > 0 || c->every_epochs > 0));
 }
 
-static mural_status save_checkpoint(mu_run *r, mural_error *err)
+static mural_status begin_checkpoint(mu_run *r, mural_error *err)
 {
 	mural_status status = r->rank == 0 ? mu_run_files_check(&r->files, err) : MURAL_OK;
 	if (status == MURAL_OK && r->rank == 0)
 		status = mu_run_files_sync(&r->files, err);
 	MU_TRY(mu_comm_agree(r->comm, status, err));
-	return mu_checkpoint_save(r->engine, r->folder, r->config->checkpoint.keep, &r->totals, err);
+	return mu_checkpoint_begin(r->engine, r->folder, r->config->checkpoint.keep, &r->totals, err);
 }
 
 static void pass_on_wishes(mu_run *r)
@@ -210,9 +210,12 @@ static mural_status between_steps(mu_run *r, const mural_step_facts *step, mural
 	if (step->epoch_ends)
 		MU_TRY(end_epoch(r, step->epoch + 1u, err));
 	if (best || checkpoint_is_due(r, step))
-		MU_TRY(save_checkpoint(r, err));
+		MU_TRY(begin_checkpoint(r, err));
 	mu_run_energy_go(&r->energy);
-	return step->stop_asked && !is_last(r) ? stopped(r, err) : MURAL_OK;
+	if (!step->stop_asked || is_last(r))
+		return MURAL_OK;
+	MU_TRY(mural_checkpoint_poll(r->engine, true, NULL, err));
+	return stopped(r, err);
 }
 
 static mural_status record(mu_run *r, const mural_step_facts *step, mural_error *err)
@@ -221,7 +224,7 @@ static mural_status record(mu_run *r, const mural_step_facts *step, mural_error 
 	return mu_observe_step(&r->observe, step, &r->totals, err);
 }
 
-mural_status mu_run_train(mu_run *r, mural_error *err)
+static mural_status train(mu_run *r, mural_error *err)
 {
 	mu_run_energy_go(&r->energy);
 	for (;;) {
@@ -241,5 +244,18 @@ mural_status mu_run_train(mu_run *r, mural_error *err)
 			MU_TRY(between_steps(r, &step, recorded, err));
 		else
 			mural_engine_leave(r->engine, recorded);
+		MU_TRY(mural_checkpoint_poll(r->engine, false, NULL, err));
 	}
+}
+
+mural_status mu_run_train(mu_run *r, mural_error *err)
+{
+	mural_status status = train(r, err);
+	/* A checkpoint under way is finished: at the end, and when all ranks have agreed on a failure (a loss that is not finite,
+	 * say). With one that only this rank knows of there is nobody to finish it with. */
+	if (status == MURAL_OK)
+		return mural_checkpoint_poll(r->engine, true, NULL, err);
+	if (r->ranks == 1 || (err && err->has_rank))
+		mural_checkpoint_poll(r->engine, true, NULL, NULL);
+	return status;
 }

@@ -40,7 +40,7 @@ mural_status mu_weights_locate(char found[MU_WEIGHTS_PATH], const char *path, mu
 }
 
 mural_status mu_weights_save(const mu_vit *vit, const mu_store *store, const char *note, const char *path,
-                             mural_error *err)
+                             mu_safetensors_writing *writing, mural_error *err)
 {
 	size_t n = 0;
 	if (store->type != MU_F32)
@@ -58,7 +58,8 @@ mural_status mu_weights_save(const mu_vit *vit, const mu_store *store, const cha
 			                                   .data = place_of(store, u, tensor)};
 		}
 	const mu_safetensors_note told = {MU_WEIGHTS_NOTE_KEY, note};
-	mural_status status = mu_safetensors_write_noted(path, items, n, &told, note ? 1 : 0, err);
+	const mu_safetensors_content content = {items, n, &told, note ? 1 : 0};
+	mural_status status = mu_safetensors_write_content(path, &content, writing, err);
 	free(items);
 	return status;
 }

@@ -24,7 +24,7 @@ static mural_preprocess preprocess_of(const mural_engine *engine, const mural_da
 }
 
 mural_status mu_engine_write_weights(const mural_engine *engine, const mu_store *store, const char *path,
-                                     mural_error *err)
+                                     mu_safetensors_writing *writing, mural_error *err)
 {
 	const mural_data *data = engine->train; /* NULL when nothing is trained */
 	const mural_preprocess preprocess = preprocess_of(engine, data);
@@ -33,7 +33,7 @@ mural_status mu_engine_write_weights(const mural_engine *engine, const mu_store 
 	                                 named ? (const char *const *)data->class_names.names : NULL);
 	if (!note)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory to describe the weights");
-	mural_status status = mu_weights_save(&engine->vit, store, note, path, err);
+	mural_status status = mu_weights_save(&engine->vit, store, note, path, writing, err);
 	free(note);
 	return status;
 }

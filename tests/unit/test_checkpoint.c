@@ -2,11 +2,13 @@
  * kept, chosen and removed as promised. timeout: 300
  * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -181,7 +183,12 @@ static void a_set_brings_everything_back(void **state)
 	                                       .waited = 3},
 	                        .epochs = rows,
 	                        .n_epochs = 2};
-	assert_int_equal(mu_checkpoint_save(a.engine, folder, 2, &totals, NULL), MURAL_OK);
+	assert_int_equal(mu_checkpoint_begin(a.engine, folder, 2, &totals, NULL), MURAL_OK);
+	totals.n_epochs = 1; /* begin has a copy of the history as well */
+	rows[0].epoch = 9;
+	assert_int_equal(mural_checkpoint_poll(a.engine, true, NULL, NULL), MURAL_OK);
+	totals.n_epochs = 2;
+	rows[0].epoch = 1;
 
 	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
 	assert_true(choice.found);
@@ -212,6 +219,102 @@ static void a_set_brings_everything_back(void **state)
 	assert_memory_equal(a.engine->store.parameters, b.engine->store.parameters, bytes);
 	destroy(&a);
 	destroy(&b);
+}
+
+/* The training goes on while the set is written: the set has what there was when it was begun. */
+static void a_set_is_of_one_moment(void **state)
+{
+	(void)state;
+	training a, b;
+	mural_checkpoint_choice choice;
+	create(&a, NULL, NULL);
+	begin(&a);
+	step(&a);
+	mural_memory_plan planned, used;
+	mural_engine_memory(a.engine, &planned, &used);
+	size_t bytes = a.engine->store.elements * sizeof(float);
+	assert_true(planned.checkpoint >= 3 * bytes);
+	float *parameters = malloc(bytes), *v = malloc(bytes);
+	assert_true(parameters && v);
+	memcpy(parameters, a.engine->store.parameters, bytes);
+	memcpy(v, a.engine->store.v, bytes);
+	for (uint64_t sets = 1; sets <= 3; sets++) {
+		bool underway = false;
+		assert_int_equal(mural_checkpoint_begin(a.engine, folder, 9, NULL), MURAL_OK);
+		step(&a);
+		assert_int_equal(mural_checkpoint_poll(a.engine, false, &underway, NULL), MURAL_OK);
+		if (underway)
+			assert_false(exists(sets));
+		else
+			assert_true(exists(sets));
+	}
+	assert_true(exists(1) && exists(2)); /* begin waits for the one before */
+	assert_int_equal(mural_checkpoint_poll(a.engine, true, NULL, NULL), MURAL_OK);
+	assert_true(exists(3));
+	create(&b, NULL, NULL);
+	mu_run_totals back;
+	snprintf(choice.set, sizeof choice.set, "%s/checkpoints/step-00000001", folder);
+	assert_int_equal(mural_checkpoint_verify(choice.set, NULL), MURAL_OK);
+	assert_int_equal(mu_checkpoint_load(b.engine, choice.set, &back, NULL), MURAL_OK);
+	free(back.epochs);
+	assert_memory_equal(b.engine->store.parameters, parameters, bytes);
+	assert_memory_equal(b.engine->store.v, v, bytes);
+	free(parameters);
+	free(v);
+	destroy(&a);
+	destroy(&b);
+}
+
+static bool anything_unfinished(void)
+{
+	char command[MU_CHECKPOINT_FILE + 64];
+	snprintf(command, sizeof command, "ls -d '%s'/checkpoints/*.part >/dev/null 2>&1", folder);
+	return system(command) == 0; /* NOLINT(cert-env33-c): a folder of our own making */
+}
+
+/* As on a full disk. */
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit = {.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* What goes wrong behind the training's back comes out with the next poll, and nothing is lost. */
+static void a_write_that_fails_is_told(void **state)
+{
+	(void)state;
+	for (int background = 0; background < 2; background++) {
+		training t;
+		mural_error err = {0};
+		char path[MU_CHECKPOINT_FILE];
+		create(&t, background ? "--checkpoint-background" : "--no-checkpoint-background", "--progress");
+		begin(&t);
+		mural_memory_plan planned, used;
+		mural_engine_memory(t.engine, &planned, &used);
+		assert_int_equal(planned.checkpoint > 0, background);
+		step(&t);
+		assert_int_equal(mural_checkpoint_save(t.engine, folder, 9, NULL), MURAL_OK);
+		step(&t);
+		snprintf(path, sizeof path, "%s/checkpoints/step-00000002.part/" MU_CHECKPOINT_MODEL, folder);
+		limit_files(1000);
+		assert_int_equal(mural_checkpoint_begin(t.engine, folder, 9, NULL), MURAL_OK);
+		assert_int_equal(mural_checkpoint_poll(t.engine, true, NULL, &err), MURAL_FAILED);
+		limit_files(RLIM_INFINITY);
+		assert_string_equal(err.where, path);
+		assert_non_null(
+		        strstr(err.context, "while writing the checkpoint of step 2; earlier ones are as they were"));
+		assert_false(anything_unfinished());
+		assert_true(exists(1) && !exists(2));
+		step(&t); /* a program may think that it can do without */
+		assert_int_equal(mural_checkpoint_save(t.engine, folder, 9, NULL), MURAL_OK);
+		assert_true(exists(3) && !anything_unfinished());
+		step(&t);
+		assert_int_equal(mural_checkpoint_begin(t.engine, folder, 9, NULL), MURAL_OK);
+		destroy(&t); /* gives up what is under way */
+		assert_true(exists(3) && !exists(4) && !anything_unfinished());
+		mu_checkpoint_clear(folder);
+	}
 }
 
 static void expect_refused(uint64_t number, const char *name)
@@ -347,7 +450,8 @@ static void run_with_best(const uint64_t *best_at, size_t n, unsigned keep)
 		step(&t);
 		totals.validation.last = (mu_validated){i + 1, 0.5, 0.1, 0.9};
 		totals.validation.best = (mu_validated){best_at[i], 0.25, (double)best_at[i] / 100, 1};
-		assert_int_equal(mu_checkpoint_save(t.engine, folder, keep, &totals, NULL), MURAL_OK);
+		assert_int_equal(mu_checkpoint_begin(t.engine, folder, keep, &totals, NULL), MURAL_OK);
+		assert_int_equal(mural_checkpoint_poll(t.engine, true, NULL, NULL), MURAL_OK);
 	}
 	destroy(&t);
 }
@@ -459,7 +563,9 @@ static void write_shards(const char *whole, char paths[2][MU_CHECKPOINT_FILE])
 			                                 .data = values[i] + from};
 		}
 		snprintf(paths[shard], MU_CHECKPOINT_FILE, "%s/checkpoints/shard-%d", folder, shard);
-		assert_int_equal(mu_safetensors_write_noted(paths[shard], items, n, notes, n, NULL), MURAL_OK);
+		assert_int_equal(mu_safetensors_write_content(
+		                         paths[shard], &(mu_safetensors_content){items, n, notes, n}, NULL, NULL),
+		                 MURAL_OK);
 		for (size_t i = 0; i < n; i++)
 			free(values[i]);
 		free(values);
@@ -531,6 +637,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(a_set_brings_everything_back, each),
+	        cmocka_unit_test_setup(a_set_is_of_one_moment, each),
+	        cmocka_unit_test_setup(a_write_that_fails_is_told, each),
 	        cmocka_unit_test_setup(every_damage_is_refused, each),
 	        cmocka_unit_test_setup(latest_is_preferred_and_replaced, each),
 	        cmocka_unit_test_setup(nothing_and_nothing_whole, each),

@@ -1,0 +1,328 @@
+/* Saving a set. Rank 0 writes; the others take part in what is agreed on.
+ *
+ * The order of saving is what makes it survive anything:
+ *     files into step-N.part, each synced | all ranks agree | step-N.part gets its name | `latest` moves | old sets go
+ * A crash before the name leaves a leftover, which the next save removes; one before `latest` moves leaves the earlier set in charge.
+ *
+ * The first part, which takes as long as the disk needs, runs in a thread, and so does the last. The thread reads a copy and nothing
+ * that the training changes; it makes no collective call. What lies between is short and is done by all ranks in
+ * mural_checkpoint_poll, which asks with one small reduction whether everybody is through. Without memory for the copy the same
+ * function runs in the caller's thread.
+ * SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "engine/checkpoint.h"
+#include "engine/mirror.h"
+#include "engine/optimizer_state.h"
+#include "engine/weights.h"
+
+struct mu_saving {
+	bool underway; /* the same on all ranks */
+	const mural_engine *engine; /* the thread reads what does not change */
+	mu_mirror mirror; /* what is written: the copy, or what the engine has now */
+	mural_metric metric;
+	mu_checkpoint_state state; /* with a history of its own */
+	mu_match matches[MU_MATCHES];
+	size_t n_matches;
+	char run_dir[MURAL_CHECKPOINT_PATH], set[MURAL_CHECKPOINT_PATH], part[MURAL_CHECKPOINT_PATH];
+	unsigned keep;
+
+	pthread_t thread;
+	bool joinable;
+	atomic_bool stop; /* to the thread: give up */
+	atomic_bool done; /* from it; status and err may be read then */
+	mural_status status;
+	mural_error err;
+};
+
+static void path_in(char path[MU_CHECKPOINT_FILE], const char *folder, const char *name)
+{
+	snprintf(path, MU_CHECKPOINT_FILE, "%s/%s", folder, name);
+}
+
+static mural_status write_values(mu_saving *s, float *values, const char *path, mu_manifest_file *file,
+                                 mural_error *err)
+{
+	const mu_store view = mu_store_view(&s->mirror.store, values);
+	mu_safetensors_writing writing = {.stop = &s->stop};
+	MU_TRY(mu_engine_write_weights(s->engine, &view, path, &writing, err));
+	file->bytes = writing.bytes;
+	file->checksum = writing.checksum;
+	return MURAL_OK;
+}
+
+static mural_status write_weights(mu_saving *s, const char *path, mu_manifest_file *file, mural_error *err)
+{
+	return write_values(s, mu_store_weights(&s->mirror.store), path, file, err);
+}
+
+static mural_status write_average(mu_saving *s, const char *path, mu_manifest_file *file, mural_error *err)
+{
+	return write_values(s, s->mirror.store.average, path, file, err);
+}
+
+static mural_status write_moments(mu_saving *s, const char *path, mu_manifest_file *file, mural_error *err)
+{
+	mu_safetensors_writing writing = {.stop = &s->stop};
+	MU_TRY(mu_optimizer_state_save(&s->engine->vit, &s->mirror.store, path, &writing, err));
+	file->bytes = writing.bytes;
+	file->checksum = writing.checksum;
+	return MURAL_OK;
+}
+
+static mural_status write_state(mu_saving *s, const char *path, mu_manifest_file *file, mural_error *err)
+{
+	MU_TRY(mu_checkpoint_state_write(path, &s->state, s->matches, s->n_matches, err));
+	return mu_checksum_file(path, &file->bytes, &file->checksum, err);
+}
+
+static mu_manifest_note note_of(const mu_saving *s)
+{
+	const mu_run_totals *totals = &s->state.totals;
+	mu_manifest_note note = {.metric = s->metric, .best = totals->validation.best.step};
+	if (totals->validation.last.step == s->state.step)
+		note.here = totals->validation.last;
+	return note;
+}
+
+static mural_status write_files(mu_saving *s, mural_error *err)
+{
+	static const struct {
+		const char *name;
+		mural_status (*write)(mu_saving *, const char *, mu_manifest_file *, mural_error *);
+	} parts[] = {{MU_CHECKPOINT_MODEL, write_weights},
+	             {MU_CHECKPOINT_OPTIMIZER, write_moments},
+	             {MU_CHECKPOINT_STATE, write_state},
+	             {MU_CHECKPOINT_AVERAGE, write_average}};
+	enum { N = sizeof parts / sizeof *parts };
+	mu_manifest_file files[N] = {0};
+	mu_manifest manifest = {.step = s->state.step, .note = note_of(s), .files = files};
+	manifest.n_files = s->mirror.store.average ? N : N - 1; /* the last is there with an average of weights only */
+	for (size_t i = 0; i < manifest.n_files; i++) {
+		char path[MU_CHECKPOINT_FILE];
+		snprintf(files[i].name, sizeof files[i].name, "%s", parts[i].name);
+		path_in(path, s->part, parts[i].name);
+		MU_TRY(parts[i].write(s, path, &files[i], err));
+	}
+	return mu_manifest_write(&manifest, s->part, err);
+}
+
+/* Everything up to the name. */
+static void *write_part(void *argument)
+{
+	mu_saving *s = argument;
+	mu_checkpoint_remove(s->part); /* what an earlier attempt left */
+	s->status = mu_make_folders(s->part, &s->err);
+	if (s->status == MURAL_OK)
+		s->status = write_files(s, &s->err);
+	if (s->status != MURAL_OK) {
+		mu_checkpoint_remove(s->part);
+		mu_context(&s->err, "while writing the checkpoint of step %llu; earlier ones are as they were",
+		           (unsigned long long)s->state.step);
+	}
+	atomic_store(&s->done, true);
+	return NULL;
+}
+
+static void *prune(void *argument)
+{
+	mu_saving *s = argument;
+	mu_checkpoint_prune(s->run_dir, s->state.step, s->keep);
+	return NULL;
+}
+
+/* In a thread, which blocks all signals: they are the trainer's. Where there is none to be had, here and now. */
+static void run(mu_saving *s, void *(*work)(void *))
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	s->joinable = pthread_create(&s->thread, NULL, work, s) == 0;
+	if (s->joinable)
+		pthread_setname_np(s->thread, "mural-save");
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!s->joinable)
+		work(s);
+}
+
+static void join(mu_saving *s)
+{
+	if (s->joinable)
+		pthread_join(s->thread, NULL);
+	s->joinable = false;
+}
+
+/* Two folders trade places: in one move, or in two where the file system cannot (NFS). */
+static bool trade(const char *part, const char *set)
+{
+	char aside[MU_CHECKPOINT_FILE];
+	if (renameat2(AT_FDCWD, part, AT_FDCWD, set, RENAME_EXCHANGE) == 0)
+		return true;
+	snprintf(aside, sizeof aside, "%s.old.part", set);
+	return rename(set, aside) == 0 && rename(part, set) == 0 && rename(aside, part) == 0;
+}
+
+/* The complete set gets its name. There may be one already, when the run went back and came here again. */
+static mural_status give_name(const char *part, const char *set, mural_error *err)
+{
+	bool done = rename(part, set) == 0;
+	if (!done && (errno == EEXIST || errno == ENOTEMPTY)) {
+		done = trade(part, set);
+		if (done)
+			mu_checkpoint_remove(part);
+	}
+	if (!done)
+		return mu_fail(err, MURAL_FAILED, set, "the checkpoint cannot get its name: %s", strerror(errno));
+	mu_sync_folder_of(set);
+	return MURAL_OK;
+}
+
+mural_status mu_checkpoint_point_to(const char *run_dir, const char *which, uint64_t step, mural_error *err)
+{
+	char set[MURAL_CHECKPOINT_PATH], path[MU_CHECKPOINT_FILE];
+	mu_file file = {0};
+	MU_TRY(mu_checkpoint_path(set, run_dir, step, err));
+	const char *name = strrchr(set, '/') + 1;
+	snprintf(path, sizeof path, "%.*s%s", (int)(name - set), set, which);
+	MU_TRY(mu_file_begin(&file, path, err));
+	fprintf(file.out, "%s\n", name);
+	return mu_file_commit(&file, err);
+}
+
+/* The complete set takes over. */
+static mural_status publish(const mu_saving *s, mural_error *err)
+{
+	uint64_t best = s->state.totals.validation.best.step;
+	MU_TRY(give_name(s->part, s->set, err));
+	MU_TRY(mu_checkpoint_point_to(s->run_dir, "latest", s->state.step, err));
+	return best ? mu_checkpoint_point_to(s->run_dir, "best", best, err) : MURAL_OK;
+}
+
+static mural_status keep_history(mu_saving *s, const mu_run_totals *totals, mural_error *err)
+{
+	free(s->state.totals.epochs);
+	s->state.totals = totals ? *totals : (mu_run_totals){0};
+	size_t n = s->state.totals.n_epochs;
+	s->state.totals.epochs = calloc(n + 1, sizeof *totals->epochs);
+	if (!s->state.totals.epochs) {
+		s->state.totals.n_epochs = 0;
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the history of the run");
+	}
+	if (n)
+		memcpy(s->state.totals.epochs, totals->epochs, n * sizeof *totals->epochs);
+	return MURAL_OK;
+}
+
+/* Everything the thread will read. */
+static mural_status prepare(mural_engine *engine, mu_saving *s, const mu_run_totals *totals, mural_error *err)
+{
+	MU_TRY(mu_checkpoint_path(s->set, s->run_dir, engine->steps_done, err));
+	snprintf(s->part, sizeof s->part, "%.*s.part", MURAL_CHECKPOINT_PATH - 16, s->set); /* the path left room */
+	s->n_matches = mu_checkpoint_match_engine(s->matches, engine);
+	s->metric = engine->config.validation.metric;
+	MU_TRY(keep_history(s, totals, err));
+	s->state.step = engine->steps_done;
+	s->state.updates_applied = (uint64_t)engine->ledger.seen->carried.applied;
+	s->state.epoch = engine->steps_done / engine->steps_per_epoch;
+	s->state.step_in_epoch = engine->steps_done % engine->steps_per_epoch;
+	s->state.ranks = engine->ranks->size;
+	s->engine = engine;
+	return engine->copy ? mu_mirror_open_in(&s->mirror, &engine->store, &engine->device, engine->copy, err)
+	                    : mu_mirror_open(&s->mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_ALL,
+	                                     true, err);
+}
+
+static mural_status make(mural_engine *engine, mural_error *err)
+{
+	mural_status status = MURAL_OK;
+	if (!engine->loader)
+		return mu_fail(err, MURAL_USAGE, NULL, "a checkpoint was asked for before the training began");
+	if (!engine->saving)
+		engine->saving = calloc(1, sizeof *engine->saving);
+	if (!engine->saving)
+		status = mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for writing a checkpoint");
+	return mu_comm_agree(engine->comm, status, err);
+}
+
+mural_status mu_checkpoint_begin(mural_engine *engine, const char *run_dir, unsigned keep, const mu_run_totals *totals,
+                                 mural_error *err)
+{
+	MU_TRY(mural_checkpoint_poll(engine, true, NULL, err));
+	MU_TRY(make(engine, err));
+	mu_saving *s = engine->saving;
+	snprintf(s->run_dir, sizeof s->run_dir, "%s", run_dir);
+	s->keep = keep ? keep : 1;
+	s->err = (mural_error){0};
+	s->status = MURAL_OK;
+	s->underway = true;
+	atomic_store(&s->stop, false);
+	atomic_store(&s->done, engine->ranks->rank != 0);
+	if (engine->ranks->rank != 0)
+		return MURAL_OK;
+	s->status = prepare(engine, s, totals, &s->err);
+	if (s->status != MURAL_OK)
+		atomic_store(&s->done, true);
+	else if (engine->copy)
+		run(s, write_part);
+	else
+		write_part(s);
+	return MURAL_OK; /* what failed is told by poll, on all ranks */
+}
+
+/* All ranks: the part between the threads. */
+static mural_status complete(mural_engine *engine, mu_saving *s, mural_error *err)
+{
+	mural_status status = s->status;
+	mu_mirror_close(&s->mirror);
+	if (status != MURAL_OK && err && err->status == MURAL_OK)
+		*err = s->err;
+	MU_TRY(mu_comm_agree(engine->comm, status, err));
+	if (engine->ranks->rank == 0) {
+		status = publish(s, err);
+		if (status == MURAL_OK)
+			run(s, prune);
+	}
+	return mu_comm_agree(engine->comm, status, err);
+}
+
+mural_status mural_checkpoint_poll(mural_engine *engine, bool wait, bool *underway, mural_error *err)
+{
+	mu_saving *s = engine->saving;
+	mural_status status = MURAL_OK;
+	if (s && s->underway) {
+		if (wait)
+			join(s);
+		int32_t done = atomic_load(&s->done);
+		MU_TRY(mu_comm_all_reduce(engine->comm, &done, 1, MU_I32, MU_MIN, err));
+		s->underway = !done;
+		if (done) {
+			join(s);
+			status = complete(engine, s, err);
+		}
+	}
+	if (s && wait)
+		join(s); /* old sets are gone, too */
+	if (underway)
+		*underway = s && s->underway;
+	return status;
+}
+
+void mu_saving_free(mu_saving *saving)
+{
+	if (!saving)
+		return;
+	atomic_store(&saving->stop, true);
+	join(saving);
+	mu_mirror_close(&saving->mirror);
+	if (saving->underway && saving->part[0]) /* this rank wrote it, and nobody will name it */
+		mu_checkpoint_remove(saving->part);
+	free(saving->state.totals.epochs);
+	free(saving);
+}
