@@ -24,6 +24,11 @@ typedef struct mural_run_options {
 	 * begins anew. Finding none is MURAL_USAGE, unless resume_if_any, which then begins (and alone means "auto"). */
 	const char *resume;
 	bool resume_if_any;
+	/* Another attempt at a run that an earlier process had begun with the same options, in this folder: goes on from the newest whole
+	 * set there; without one it does as the options say and replaces what the earlier attempt left. NULL: the first attempt. */
+	const char *again_in;
+	/* Rank 0 tells the run's folder as soon as it is this run's, may be NULL: what another attempt needs for again_in. */
+	void (*opened)(const char *run_dir);
 	/* Asked before each step on every rank, may be NULL. When it says yes on any rank, the run finishes the step on all, writes
 	 * a checkpoint and returns MURAL_STOPPED. */
 	bool (*stop_asked)(void);

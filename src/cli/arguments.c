@@ -44,6 +44,8 @@ static const option_row rows[] = {
          "go on from the newest checkpoint of --run-dir (auto), of another run, or from one checkpoint"},
         {"--resume-if-any", NULL, OPTION_FLAG, RUN_TRAIN, AT(resume_if_any),
          "the same, and begin when there is no checkpoint; --resume auto if that is not given"},
+        {"--max-restarts", "N", OPTION_COUNT, RUN_TRAIN, AT(max_restarts),
+         "with --ranks: start again from the last complete checkpoint, at most N times, when a rank dies or hangs"},
         {"--show-config", NULL, OPTION_FLAG, FOR_RUNS, AT(show_config),
          "print every value in force and where it came from, then stop"},
         {"--help-config", NULL, OPTION_FLAG, FOR_RUNS, AT(help_config), "explain every configuration key"},

@@ -1,7 +1,9 @@
 /* mural train. SPDX-License-Identifier: MIT */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "launch.h"
 #include "mural/comm.h"
 #include "mural/run.h"
 #include "session.h"
@@ -78,6 +80,13 @@ static void listen_as_launched(void)
 		listen(SIGTERM, (int)SA_RESETHAND);
 }
 
+/* In a restart, the run's folder. */
+static const char *folder_of_restart(void)
+{
+	const char *folder = getenv("MURAL_PARENT") ? getenv("MURAL_AGAIN") : NULL;
+	return folder && *folder ? folder : NULL;
+}
+
 int command_train(int argc, char **argv)
 {
 	session s;
@@ -93,6 +102,8 @@ int command_train(int argc, char **argv)
 	        .warnings = stderr,
 	        .resume = s.arguments.resume,
 	        .resume_if_any = s.arguments.resume_if_any,
+	        .again_in = folder_of_restart(),
+	        .opened = mural_report_run,
 	        .stop_asked = stop_is_asked,
 	};
 	mural_train_result result;

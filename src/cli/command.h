@@ -34,6 +34,7 @@ typedef struct run_arguments {
 	const char *hostfile, *include, *exclude; /* the hosts that ranks start on: mural/hosts.h */
 	int num_nodes, num_gpus; /* 0 if not given */
 	bool no_ssh_check;
+	int max_restarts; /* --max-restarts, train only; 0 if not given */
 	const char *config_file; /* --config */
 	const char *result; /* --result */
 	const char *weights; /* --weights, eval only */

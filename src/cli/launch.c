@@ -29,13 +29,17 @@ typedef struct launch {
 	int ranks;
 	bool finishes; /* the ranks, on SIGUSR1 */
 
-	pid_t mpirun;
-	int errors; /* reading end of its stderr */
 	int signals; /* signalfd */
 	sigset_t before; /* signal mask */
+	launch_restarts restarts;
+
+	/* Of one attempt: */
+	pid_t mpirun;
+	int errors; /* reading end of its stderr */
 	int stopped_by; /* signal that we were sent, or 0 */
 	bool asked; /* the ranks have been asked to finish because of it */
 	double deadline; /* seconds by the clock; 0 = none */
+	bool died; /* a rank, without telling why */
 	launch_filter filter;
 } launch;
 
@@ -64,9 +68,8 @@ void launch_become(const char *const *words, int out, int errors)
 	_exit(127);
 }
 
-static mural_status start(launch *l, mural_error *err)
+static mural_status take_signals_over(launch *l, mural_error *err)
 {
-	int ends[2];
 	sigset_t wanted;
 	sigemptyset(&wanted);
 	/* SIGPIPE: nobody reads our words any more (`| head`). */
@@ -76,10 +79,17 @@ static mural_status start(launch *l, mural_error *err)
 		sigaddset(&wanted, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &wanted, &l->before);
 	l->signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (l->signals < 0 || pipe2(ends, O_CLOEXEC))
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	return l->signals < 0 ? launch_refuse(err, MURAL_FAILED, "no file descriptors are left for starting ranks")
+	                      : MURAL_OK;
+}
+
+static mural_status start(launch *l, mural_error *err)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC))
 		return launch_refuse(err, MURAL_FAILED, "no file descriptors are left for starting ranks");
 	l->errors = ends[0];
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	pid_t parent = getpid();
 	l->mpirun = fork();
 	if (l->mpirun == 0) {
@@ -234,12 +244,14 @@ static int tell_unexplained(const launch *l, int status)
 }
 
 /* One message for all that happened, the most telling first. Returns the exit code. */
-static int conclude(const launch *l, int status)
+static int conclude(launch *l, int status)
 {
 	launch_message message;
 	launch_death death;
 	launch_message_collect(&message, l->command.folder, l->ranks);
 	launch_filter_find_death(&l->filter, &death);
+	l->died = !l->stopped_by &&
+	          (death.signal || WIFSIGNALED(status) || (message.status == MURAL_PEER && message.rank < 0));
 	if (message.status != MURAL_OK && message.status != MURAL_PEER) {
 		launch_message_print(&message, l->ranks, stderr);
 		return mural_exit_code(message.status);
@@ -259,17 +271,32 @@ static int conclude(const launch *l, int status)
 	return mural_exit_code(message.status);
 }
 
-static int run(launch *l, const launch_request *request, mural_error *err)
+/* From start to end. Returns the exit code. */
+static int attempt(launch *l, mural_error *err)
 {
-	if (launch_command_prepare(&l->command, request, err) != MURAL_OK)
-		return 0;
-	launch_command_announce(&l->command);
+	launch_message_remove(l->command.folder, l->ranks);
+	l->filter = (launch_filter){.out = stderr, .folder = l->command.folder};
+	l->asked = l->died = false;
 	fflush(NULL);
 	if (start(l, err) != MURAL_OK)
 		return 0;
 	int status = attend(l);
 	bury_orphans();
+	close(l->errors);
+	l->errors = -1;
 	return conclude(l, status);
+}
+
+static int run(launch *l, const launch_request *request, mural_error *err)
+{
+	int code;
+	if (launch_command_prepare(&l->command, request, err) != MURAL_OK || take_signals_over(l, err) != MURAL_OK)
+		return 0;
+	launch_command_announce(&l->command);
+	do
+		code = attempt(l, err);
+	while (l->died && launch_restart(&l->restarts, l->command.folder, l->signals, &code));
+	return code;
 }
 
 static void release(launch *l)
@@ -292,7 +319,7 @@ int mural_launch_ranks(const launch_request *request)
 		              .finishes = request->finishes,
 		              .errors = -1,
 		              .signals = -1,
-		              .filter = {.out = stderr, .folder = l->command.folder}};
+		              .restarts = {.most = request->restarts, .elsewhere = request->hosts != NULL}};
 		code = run(l, request, &err);
 		release(l);
 	} else {

@@ -87,7 +87,7 @@ static void add_flag(launch_command *c, const char *flag, const char *why)
 /* What Open MPI has to be told, and MPICH neither needs nor understands. */
 static void add_open_mpi_flags(launch_command *c)
 {
-	static const char *const exported[] = {"MURAL_PARENT", "MURAL_ERROR_DIR", "MURAL_TTY"};
+	static const char *const exported[] = {"MURAL_PARENT", "MURAL_ERROR_DIR", "MURAL_TTY", "MURAL_AGAIN"};
 	char why[64];
 	if (geteuid() == 0)
 		add_flag(c, "--allow-run-as-root", "you are root");
@@ -188,6 +188,7 @@ static mural_status set_environment(launch_command *c, mural_error *err)
 	setenv("MURAL_PARENT", "1", 1);
 	setenv("MURAL_ERROR_DIR", c->folder, 1);
 	setenv("MURAL_TTY", columns, 1);
+	setenv("MURAL_AGAIN", "", 1);
 	if (!c->request->hosts)
 		leave_slurm_out();
 	/* All ranks are on this machine, which may be without a network: Open MPI 5 would complain. */
@@ -216,8 +217,11 @@ mural_status launch_command_prepare(launch_command *c, const launch_request *req
 void launch_command_release(launch_command *c)
 {
 	launch_hosts_release(&c->hosts);
-	if (c->folder[0])
+	if (c->folder[0]) {
 		launch_message_remove(c->folder, c->request->ranks);
+		launch_restart_forget(c->folder);
+		rmdir(c->folder);
+	}
 	free(c->words);
 	*c = (launch_command){0};
 }

@@ -52,7 +52,7 @@ typedef struct launch_message {
 void launch_message_receive(const char *folder, char *line);
 void launch_message_collect(launch_message *message, const char *folder, int ranks);
 void launch_message_print(const launch_message *message, int ranks, FILE *out);
-/* Removes the folder and the ranks' files. */
+/* Removes the ranks' files. */
 void launch_message_remove(const char *folder, int ranks);
 
 /* Seconds by a clock that never goes back. */
@@ -96,6 +96,18 @@ mural_status launch_command_prepare(launch_command *command, const launch_reques
 /* On stderr. */
 void launch_command_announce(const launch_command *command);
 void launch_command_release(launch_command *command);
+
+/* How often ranks are started again after one of them died. */
+typedef struct launch_restarts {
+	int most, done;
+	bool elsewhere; /* rank 0 may be on another host, and its run's folder not known here */
+} launch_restarts;
+
+/* Ranks have died, and it has been said. If they are to be started again: says from where, waits, sets MURAL_AGAIN for them and
+ * returns true. false: this is the end; *code is changed if a signal came meanwhile (`signals`: a signalfd). */
+bool launch_restart(launch_restarts *restarts, const char *folder, int signals, int *code);
+/* Removes the file with the run's folder. */
+void launch_restart_forget(const char *folder);
 
 /* Is it this machine? */
 bool launch_is_here(const char *host);

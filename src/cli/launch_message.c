@@ -178,5 +178,4 @@ void launch_message_remove(const char *folder, int ranks)
 		file_name(path, sizeof path, folder, r);
 		unlink(path);
 	}
-	rmdir(folder);
 }

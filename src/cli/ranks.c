@@ -61,6 +61,7 @@ int rank_choice_start(const rank_choice *choice, const run_arguments *a, int arg
 	                                .ask_hosts = !a->no_ssh_check && !getenv("SLURM_JOB_ID"),
 	                                .argc = argc,
 	                                .argv = argv,
-	                                .finishes = finishes};
+	                                .finishes = finishes,
+	                                .restarts = a->max_restarts};
 	return mural_launch_ranks(&request);
 }

@@ -114,6 +114,20 @@ static void report_lost(const mural_error *err, void *argument)
 	mural_report_failure(err, s->ranks->rank, s->ranks->size);
 }
 
+/* Only the parent of ranks can start them again. */
+static mural_status check_restarts(session *s)
+{
+	bool launched = mural_comm_launcher(NULL, NULL) != 1;
+	if (s->arguments.max_restarts == 0 || s->choice.start || (launched && getenv("MURAL_PARENT")))
+		return MURAL_OK;
+	s->err.status = MURAL_USAGE;
+	snprintf(s->err.where, sizeof s->err.where, "argument --max-restarts");
+	snprintf(s->err.message, sizeof s->err.message, "only ranks that --ranks starts are started again; %s",
+	         launched ? "under your own mpirun or srun let the job's script do it, with --resume-if-any"
+	                  : "give --ranks 2 or more");
+	return MURAL_USAGE;
+}
+
 bool session_begin(session *s, int argc, char **argv, bool evaluation, void (*help)(FILE *), int *code)
 {
 	*s = (session){0};
@@ -137,6 +151,10 @@ bool session_begin(session *s, int argc, char **argv, bool evaluation, void (*he
 	}
 	if (arguments->show_config) {
 		*code = show_config(s, evaluation);
+		return false;
+	}
+	if (check_restarts(s) != MURAL_OK) {
+		*code = fail_alone(s);
 		return false;
 	}
 	if (s->choice.start) {

@@ -61,11 +61,33 @@ static mural_status look(mu_run *r, mural_error *err)
 	        path);
 }
 
+/* An earlier attempt at this very run may have come further than where it began. */
+static mural_status look_again(mu_run *r, mural_error *err)
+{
+	mural_checkpoint_choice choice;
+	MU_TRY(mural_checkpoint_find(&choice, r->options->again_in, err));
+	if (choice.found) {
+		warn(r, &choice);
+		memcpy(r->set, choice.set, sizeof r->set);
+	}
+	return MURAL_OK;
+}
+
+static mural_status choose(mu_run *r, mural_error *err)
+{
+	if (r->options->again_in)
+		MU_TRY(look_again(r, err));
+	if (r->set[0] || (!r->options->resume && !r->options->resume_if_any))
+		return MURAL_OK;
+	return look(r, err);
+}
+
 mural_status mu_run_choose_start(mu_run *r, mural_error *err)
 {
-	if (!r->options->resume && !r->options->resume_if_any)
+	const mural_run_options *o = r->options;
+	if (!o->resume && !o->resume_if_any && !o->again_in)
 		return MURAL_OK;
-	mural_status status = r->rank == 0 ? look(r, err) : MURAL_OK;
+	mural_status status = r->rank == 0 ? choose(r, err) : MURAL_OK;
 	MU_TRY(mu_comm_agree(r->comm, status, err));
 	return mu_comm_broadcast(r->comm, r->set, sizeof r->set, 0, err);
 }
@@ -81,7 +103,7 @@ static bool is_unfinished(const char *folder)
 static mural_status open_files(mu_run *r, mural_error *err)
 {
 	char source[MURAL_CHECKPOINT_PATH] = "";
-	const char *asked = r->config->run.run_dir;
+	const char *asked = r->options->again_in ? r->options->again_in : r->config->run.run_dir;
 	if (r->set[0])
 		mu_checkpoint_run_of(source, r->set);
 	bool goes_on = source[0] && (!asked[0] || mu_same_place(asked, source));
@@ -99,8 +121,14 @@ static mural_status open_files(mu_run *r, mural_error *err)
 	};
 	if (r->options->resume_if_any && !r->set[0] && asked[0] && is_unfinished(asked))
 		settings.overwrite = true;
+	if (r->options->again_in && !goes_on)
+		settings.overwrite = true; /* our own earlier attempt's */
 	MU_TRY(mu_run_files_create(&r->files, &settings, err));
+	if (goes_on) /* in charge again, also if it was asked for by its name and there are later sets */
+		MU_TRY(mu_checkpoint_point_to(source, "latest", settings.step, err));
 	snprintf(r->folder, sizeof r->folder, "%s", r->files.folder);
+	if (r->options->opened)
+		r->options->opened(r->folder);
 	return MURAL_OK;
 }
 
