@@ -4,7 +4,8 @@
 #   bench/run.sh peer      ViT-S/16 at 224, batch 16, fp32: Mural and PyTorch eager (timm), alternating pairs
 #   bench/run.sh scaling   two ranks x one thread against one rank x one thread with the other core loaded alike
 #   bench/run.sh ops       each operation against its floor
-#   bench/run.sh           all three
+#   bench/run.sh checkpoint [FOLDER]   ViT-L/16: a set against the same bytes written plainly, and how much it holds the training up
+#   bench/run.sh           all four
 #
 # PyTorch is no dependency: set MURAL_PEER_PYTHON to an interpreter that has torch and timm, or the peer is left out, said aloud.
 # PAIRS (default 5) and STEPS (default 6) set the length. SPDX-License-Identifier: MIT
@@ -75,18 +76,25 @@ run_scaling() {
 	echo "median speed-up: $(median <"$work/ratios") (target: at least 1.85)"
 }
 
+run_checkpoint() {
+	echo "== checkpoint of ViT-L/16, $(df --output=fstype,source "$1" | tail -n 1 | tr -s ' ')"
+	"$bin/bench_checkpoint" "$1" vit_l_16 "$pairs"
+}
+
 machine
 case ${1:-all} in
 peer) run_peer ;;
 scaling) run_scaling ;;
 ops) "$bin/bench_ops" ;;
+checkpoint) run_checkpoint "${2:-$work}" ;;
 all)
 	run_peer
 	run_scaling
 	"$bin/bench_ops"
+	run_checkpoint "$work"
 	;;
 *)
-	echo "usage: bench/run.sh [peer|scaling|ops]" >&2
+	echo "usage: bench/run.sh [peer|scaling|ops|checkpoint]" >&2
 	exit 2
 	;;
 esac
