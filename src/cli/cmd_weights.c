@@ -40,27 +40,28 @@ static mural_status usage(mural_error *err, const char *message, const char *arg
 	return MURAL_USAGE;
 }
 
-/* The value of `option` at argv[*i], as "--option value" or "--option=value"; NULL if it is another argument. */
-static const char *value_of(const char *option, int argc, char **argv, int *i)
+/* Is argv[*i] this option, as "--option value" or "--option=value"? */
+static bool take_value(const char *option, int argc, char **argv, int *i, const char **value)
 {
 	size_t length = strlen(option);
-	if (strncmp(argv[*i], option, length) != 0)
-		return NULL;
-	if (argv[*i][length] == '=')
-		return argv[*i] + length + 1;
-	return argv[*i][length] == '\0' && *i + 1 < argc ? argv[++*i] : NULL;
+	const char *argument = argv[*i];
+	if (strncmp(argument, option, length) != 0 || (argument[length] != '=' && argument[length] != '\0'))
+		return false;
+	if (argument[length] == '=')
+		*value = argument + length + 1;
+	else if (*i + 1 < argc)
+		*value = argv[++*i];
+	else
+		return false;
+	return true;
 }
 
 static mural_status parse(weights_arguments *a, int argc, char **argv, mural_error *err)
 {
 	for (int i = 0; i < argc; i++) {
-		const char *to = value_of("--to", argc, argv, &i);
-		const char *result = to ? NULL : value_of("--result", argc, argv, &i);
-		if (to)
-			a->to = to;
-		else if (result)
-			a->result = result;
-		else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+		if (take_value("--to", argc, argv, &i, &a->to) || take_value("--result", argc, argv, &i, &a->result))
+			continue;
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
 			a->help = true;
 		else if (strcmp(argv[i], "--ignore-unmatched") == 0)
 			a->ignore_unmatched = true;

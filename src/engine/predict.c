@@ -259,7 +259,7 @@ static void write_picture(mu_json *json, const mural_predictor *p, const char *p
 mural_status mural_predictor_print_json(const mural_predictor *p, FILE *out, const char *const *pictures, size_t n,
                                         const float *probabilities, size_t k, mural_error *err)
 {
-	size_t classes = p->facts.model.classes, *labels = malloc((k ? k : 1) * sizeof *labels);
+	size_t classes = p->facts.model.classes, *labels = calloc(k + 1, sizeof *labels);
 	mu_json json;
 	if (!labels)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for %zu classes", k);

@@ -59,10 +59,10 @@ static long clamped(long i, size_t n)
 	return i < 0 ? 0 : i >= (long)n ? (long)n - 1 : i;
 }
 
-/* weights[old]: how much each old cell gives to new cell i. */
-static void weigh(const convention *c, size_t old, size_t new, size_t i, double *weights)
+/* weights[old]: how much each old cell gives to wanted cell i. */
+static void weigh(const convention *c, size_t old, size_t wanted, size_t i, double *weights)
 {
-	double scale = (double)old / (double)new, reach = c->cubic ? 2 : 1, sum = 0;
+	double scale = (double)old / (double)wanted, reach = c->cubic ? 2 : 1, sum = 0;
 	for (size_t k = 0; k < old; k++)
 		weights[k] = 0;
 	if (c->antialias) {
@@ -76,45 +76,44 @@ static void weigh(const convention *c, size_t old, size_t new, size_t i, double 
 			weights[k] /= sum;
 		return;
 	}
-	double at = c->corners ? new > 1 ? (double)i *(double)(old - 1) / (double)(new - 1) : 0
+	double at = c->corners ? wanted > 1 ? (double)i * (double)(old - 1) / (double)(wanted - 1) : 0
 	                       : ((double)i + 0.5) * scale - 0.5;
 	long first = (long)floor(at) - (c->cubic ? 1 : 0), last = (long)floor(at) + (c->cubic ? 2 : 1);
 	for (long k = first; k <= last; k++)
 		weights[clamped(k, old)] += kernel(c, at - (double)k);
 }
 
-/* Along one axis: from[outer, old, inner] to[outer, new, inner]. */
-static bool resize_axis(const convention *c, const double *from, size_t outer, size_t old, size_t new, size_t inner,
+/* Along one axis: from[outer, old, inner] to[outer, wanted, inner]. */
+static bool resize_axis(const convention *c, const double *from, size_t outer, size_t old, size_t wanted, size_t inner,
                         double *to)
 {
-	double *weights = malloc(old * sizeof *weights);
-	for (size_t i = 0; weights && i < new; i++) {
-		weigh(c, old, new, i, weights);
+	double *weights = calloc(old, sizeof *weights);
+	for (size_t i = 0; weights && i < wanted; i++) {
+		weigh(c, old, wanted, i, weights);
 		for (size_t o = 0; o < outer; o++)
 			for (size_t e = 0; e < inner; e++) {
 				double sum = 0;
 				for (size_t k = 0; k < old; k++)
 					sum += weights[k] * from[(o * old + k) * inner + e];
-				to[(o * new + i) * inner + e] = sum;
+				to[(o * wanted + i) * inner + e] = sum;
 			}
 	}
 	free(weights);
 	return weights != NULL;
 }
 
-bool mu_positions_resize(mu_naming naming, const float *from, mu_grid old, float *to, mu_grid new, size_t width)
+bool mu_positions_resize(mu_naming naming, const float *from, mu_grid old, float *to, mu_grid wanted, size_t width)
 {
 	const convention *c = convention_of(naming);
-	size_t n = old.height * old.width * width, n_middle = new.height *old.width *width,
-	       n_new = new.height *new.width *width;
-	double *wide = malloc(n * sizeof *wide), *middle = malloc(n_middle * sizeof *middle),
-	       *done = malloc(n_new * sizeof *done);
+	const size_t n = old.height * old.width * width, n_wanted = wanted.height * wanted.width * width;
+	double *wide = calloc(n, sizeof *wide), *middle = calloc(wanted.height * old.width * width, sizeof *middle);
+	double *done = calloc(n_wanted, sizeof *done);
 	bool ok = wide && middle && done;
 	for (size_t i = 0; ok && i < n; i++)
 		wide[i] = from[i];
-	ok = ok && resize_axis(c, wide, 1, old.height, new.height, old.width * width, middle) &&
-	     resize_axis(c, middle, new.height, old.width, new.width, width, done);
-	for (size_t i = 0; ok && i < n_new; i++)
+	ok = ok && resize_axis(c, wide, 1, old.height, wanted.height, old.width * width, middle) &&
+	     resize_axis(c, middle, wanted.height, old.width, wanted.width, width, done);
+	for (size_t i = 0; ok && i < n_wanted; i++)
 		to[i] = (float)done[i];
 	free(wide);
 	free(middle);

@@ -11,9 +11,9 @@ typedef struct mu_grid {
 	size_t height, width;
 } mu_grid;
 
-/* from: [from.height, from.width, width]; to: [to.height, to.width, width], separately allocated. Sums are in double.
+/* from: [old.height, old.width, width]; to: [wanted.height, wanted.width, width], separately allocated. Sums are in double.
  * False when there is no memory. */
-bool mu_positions_resize(mu_naming naming, const float *from, mu_grid old, float *to, mu_grid new, size_t width);
+bool mu_positions_resize(mu_naming naming, const float *from, mu_grid old, float *to, mu_grid wanted, size_t width);
 
 /* "bicubic with antialiasing, as timm". */
 const char *mu_positions_convention(mu_naming naming);

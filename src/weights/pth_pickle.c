@@ -208,15 +208,19 @@ static mural_status fill(machine *m, value_kind kind, size_t n)
 
 /* ---- Tensors. ---- */
 
-/* The items of a tuple: at least `least`, at most 8. */
-static mural_status items_of(machine *m, const value *tuple, size_t least, const value *items[8])
+/* A tuple's item; something without content where it has none. */
+static const value *item(const value *tuple, size_t number)
 {
-	if (tuple->kind != TUPLE || tuple->count < least || tuple->count > 8)
-		return unexpected(m, "a tuple with other items than expected");
-	size_t n = 0;
-	for (const cell *c = tuple->first; c; c = c->next)
-		items[n++] = c->item;
-	return MURAL_OK;
+	static const value nothing = {.kind = INERT};
+	const cell *c = tuple->kind == TUPLE ? tuple->first : NULL;
+	while (c && number-- > 0)
+		c = c->next;
+	return c ? c->item : &nothing;
+}
+
+static bool is_text(const value *v, const char *text)
+{
+	return v->kind == TEXT && v->bytes == strlen(text) && memcmp(v->text, text, v->bytes) == 0;
 }
 
 static bool is_count(const value *v)
@@ -228,21 +232,19 @@ static bool is_count(const value *v)
 static mural_status take_storage(machine *m)
 {
 	value *id = NULL, *storage;
-	const value *items[8];
 	MU_TRY(pop(m, &id));
-	MU_TRY(items_of(m, id, 5, items));
-	if (items[0]->kind != TEXT || items[0]->bytes != 7 || memcmp(items[0]->text, "storage", 7) != 0 ||
-	    items[1]->kind != GLOBAL_NAME || items[1]->number >= N_STORAGES || items[2]->kind != TEXT ||
-	    !is_count(items[4]))
+	const value *type = item(id, 1), *key = item(id, 2), *elements = item(id, 4);
+	if (!is_text(item(id, 0), "storage") || type->kind != GLOBAL_NAME || type->number >= N_STORAGES ||
+	    key->kind != TEXT || !is_count(elements))
 		return unexpected(m, "a reference that is none to a storage of a known type");
 	MU_TRY(push_new(m, STORAGE, &storage));
 	mu_pth_tensor *t = storage->tensor = take(m, sizeof *t);
 	if (!t)
 		return no_memory(m);
-	t->storage = (const char *)items[2]->text;
-	t->storage_bytes = items[2]->bytes;
-	t->dtype = storage_types[items[1]->number];
-	t->storage_elements = (uint64_t)items[4]->number;
+	t->storage = (const char *)key->text;
+	t->storage_bytes = key->bytes;
+	t->dtype = storage_types[type->number];
+	t->storage_elements = (uint64_t)elements->number;
 	return MURAL_OK;
 }
 
@@ -262,20 +264,19 @@ static mural_status take_counts(machine *m, const value *tuple, uint64_t counts[
 /* (storage, offset, size, stride, requires_grad, hooks, ...) */
 static mural_status rebuild_tensor(machine *m, const value *arguments)
 {
-	const value *items[8];
+	const value *storage = item(arguments, 0), *offset = item(arguments, 1);
 	value *made;
 	size_t n_strides;
-	MU_TRY(items_of(m, arguments, 4, items));
-	if (items[0]->kind != STORAGE || !is_count(items[1]))
+	if (storage->kind != STORAGE || !is_count(offset))
 		return unexpected(m, "a tensor without storage and offset");
 	MU_TRY(push_new(m, TENSOR, &made));
 	mu_pth_tensor *t = made->tensor = take(m, sizeof *t);
 	if (!t)
 		return no_memory(m);
-	*t = *items[0]->tensor;
-	t->offset = (uint64_t)items[1]->number;
-	MU_TRY(take_counts(m, items[2], t->dims, &t->n_dims));
-	MU_TRY(take_counts(m, items[3], t->strides, &n_strides));
+	*t = *storage->tensor;
+	t->offset = (uint64_t)offset->number;
+	MU_TRY(take_counts(m, item(arguments, 2), t->dims, &t->n_dims));
+	MU_TRY(take_counts(m, item(arguments, 3), t->strides, &n_strides));
 	return n_strides == t->n_dims ? MURAL_OK : unexpected(m, "a tensor with fewer strides than dims");
 }
 
@@ -283,7 +284,6 @@ static mural_status rebuild_tensor(machine *m, const value *arguments)
 static mural_status call(machine *m)
 {
 	value *arguments = NULL, *callee = NULL, *made;
-	const value *items[8];
 	MU_TRY(pop(m, &arguments));
 	MU_TRY(pop(m, &callee));
 	if (callee->kind != GLOBAL_NAME || arguments->kind != TUPLE)
@@ -295,7 +295,10 @@ static mural_status call(machine *m)
 		return push_new(m, DICT, &made);
 	case REBUILD_TENSOR: return rebuild_tensor(m, arguments);
 	case REBUILD_PARAMETER:
-	case SIZE: MU_TRY(items_of(m, arguments, 1, items)); return push(m, (value *)items[0]);
+	case SIZE:
+		if (arguments->count == 0)
+			return unexpected(m, "a parameter or shape without content");
+		return push(m, (value *)arguments->first->item);
 	default:
 		if (callee->number < N_STORAGES)
 			return unexpected(m, "a call of a storage's type");
@@ -354,11 +357,6 @@ static mural_status step(machine *m, const mu_pickle_token *token)
 }
 
 /* ---- The state_dict. ---- */
-
-static bool is_text(const value *v, const char *text)
-{
-	return v->kind == TEXT && v->bytes == strlen(text) && memcmp(v->text, text, v->bytes) == 0;
-}
 
 static bool has_tensors(const value *dict)
 {

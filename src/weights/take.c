@@ -69,7 +69,7 @@ static mural_status take_positions(const mural_weights *weights, const mu_vit *v
 	const mural_model_config *c = &vit->config;
 	const size_t width = c->width;
 	mu_grid old = {weights->grid_height, weights->grid_width};
-	mu_grid new = {c->image_height / c->patch, c->image_width / c->patch};
+	mu_grid wanted = {c->image_height / c->patch, c->image_width / c->patch};
 	float *raw = malloc((size_t)stored->elements * sizeof *raw);
 	if (!raw)
 		return no_memory(weights, tensor, err);
@@ -81,9 +81,9 @@ static mural_status take_positions(const mural_weights *weights, const mu_vit *v
 	}
 	const float *grid = raw + weights->position_prefix * width;
 	float *patches = to + vit->prefix * width;
-	if (status == MURAL_OK && old.height == new.height &&old.width == new.width)
+	if (status == MURAL_OK && old.height == wanted.height && old.width == wanted.width)
 		memcpy(patches, grid, old.height * old.width * width * sizeof *to);
-	else if (status == MURAL_OK && !mu_positions_resize(weights->naming, grid, old, patches, new, width))
+	else if (status == MURAL_OK && !mu_positions_resize(weights->naming, grid, old, patches, wanted, width))
 		status = no_memory(weights, tensor, err);
 	free(raw);
 	return status;

@@ -124,6 +124,42 @@ printf 'worker:\0worker slots=\n' | seed hosts torn
 printf '\0\2step,loss\n1,0.5\n2,0.25\n3,0.125\n' | seed csv three-rows
 printf '\1\2a,"b\n1,2' | seed csv torn
 
+# Weights: whole files, pickles and arrays of the golden tests with a byte in front; tensors with the files beside them.
+for file in "$tests"/golden/weights/*/*.pth; do
+	{
+		bytes 00
+		cat "$file"
+	} | seed pth "$(basename "$(dirname "$file")")-$(basename "$file")"
+done
+printf '\1\x80\x02}X\1\0\0\0wctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0%bX\3\0\0\0cpuK\x10tQK\0K\2K\3\x86K\3K\1\x86\x89%bRs.' \
+	0 'ccollections\nOrderedDict\n)Rt' | seed pth one-tensor
+printf '\1\x80\x02ccollections\nOrderedDict\nq\0)Rq\1(X\5\0\0\0modelq\2}q\3X\5\0\0\0epochK\3uh\1h\3b.' | seed pth wrapper
+printf '\1\x80\x02cargparse\nNamespace\n)\x81}X\1\0\0\0aG\x3f\xf0\0\0\0\0\0\0sb.' | seed pth namespace
+printf '\1\x80\x02cos\nsystem\nX\2\0\0\0ls\x85R.' | seed pth system
+for file in "$tests"/golden/weights/*.npz; do
+	{
+		bytes 00
+		cat "$file"
+	} | seed npz "$(basename "$file")"
+done
+for mode in 1 2; do
+	printf "\\$mode\x93NUMPY\1\0\x3b\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1), }  \n%b" '\0\0\0\0\0\0\0\0' | seed npz "array-$mode"
+done
+printf '\3\x08\0\xcb\x48\xcd\xc9\xc9\x07\0' | seed npz deflated
+for folder in "$tests"/golden/weights/timm "$tests"/golden/weights/timm_mean "$tests"/golden/weights/huggingface5; do
+	config=$(stat -c %s "$folder/config.json")
+	for flags in 00 01; do
+		{
+			bytes "$(printf '%02x' $((config % 256)))" "$(printf '%02x' $((config / 256)))" $flags
+			cat "$folder/config.json" "$folder/model.safetensors"
+		} | seed weights "$(basename "$folder")-$flags"
+	done
+done
+{
+	bytes 00 00 00
+	cat "$tests/golden/weights/torchvision.safetensors"
+} | seed weights torchvision
+
 for folder in "$tests"/fuzz/corpus/*/; do
 	[ -d "$folder" ] || continue
 	mkdir -p "$(basename "$folder")"
