@@ -5,7 +5,8 @@
 #   bench/run.sh scaling   two ranks x one thread against one rank x one thread with the other core loaded alike
 #   bench/run.sh ops       each operation against its floor
 #   bench/run.sh checkpoint [FOLDER]   ViT-L/16: a set against the same bytes written plainly, and how much it holds the training up
-#   bench/run.sh           all four
+#   bench/run.sh comm      all-reduces: alone, under arithmetic, and what of the arithmetic they cost; on 2 ranks and a rank per core
+#   bench/run.sh           all of them
 #
 # PyTorch is no dependency: set MURAL_PEER_PYTHON to an interpreter that has torch and timm, or the peer is left out, said aloud.
 # PAIRS (default 5) and STEPS (default 6) set the length. SPDX-License-Identifier: MIT
@@ -81,20 +82,32 @@ run_checkpoint() {
 	"$bin/bench_checkpoint" "$1" vit_l_16 "$pairs"
 }
 
+run_comm() {
+	local ranks
+	echo "== all-reduce of 88 MiB in 4 buckets during 100 ms of arithmetic, milliseconds, median of 15; small: 8 bytes"
+	for ranks in 2 $(nproc); do
+		MURAL_MODULE_PATH=$bin/../lib/mural OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+			OMPI_MCA_hwloc_base_binding_policy=none mpirun -n "$ranks" "$bin/bench_comm"
+		[ "$(nproc)" -gt 2 ] || break
+	done
+}
+
 machine
 case ${1:-all} in
 peer) run_peer ;;
 scaling) run_scaling ;;
 ops) "$bin/bench_ops" ;;
 checkpoint) run_checkpoint "${2:-$work}" ;;
+comm) run_comm ;;
 all)
 	run_peer
 	run_scaling
 	"$bin/bench_ops"
 	run_checkpoint "$work"
+	run_comm
 	;;
 *)
-	echo "usage: bench/run.sh [peer|scaling|ops|checkpoint]" >&2
+	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint]" >&2
 	exit 2
 	;;
 esac
