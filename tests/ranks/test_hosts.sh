@@ -42,7 +42,8 @@ expect '^mural: starting 4 ranks on 2 hosts: ' "$work/all"
 cmp <(losses one) <(losses two) || fail "losses on two hosts differ"
 cmp one/weights.safetensors two/weights.safetensors || fail "weights from two hosts differ"
 sent=$(($(bytes_sent) - before))
-[ $sent -gt 1000000 ] || fail "only $sent bytes went over the wire"
+# (MPICH's UCX sees through the namespaces and shares memory.)
+[ "$flavour" = mpich ] || [ $sent -gt 1000000 ] || fail "only $sent bytes went over the wire"
 
 # Who sits where.
 run 0 "$program" info --hostfile hosts --include 10.77.5.2:3,1@10.77.5.1 --result seats.json
