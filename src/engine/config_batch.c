@@ -69,28 +69,60 @@ static mural_status fail_missing(mu_config_build *b, const triangle *t)
 	               b->file ? " in the file, or --batch or --micro-batch" : " (--batch or --micro-batch)", only);
 }
 
+/* "; the nearest are 48 and 72" multiples of the divisor. */
+static void list_nearest(uint64_t train, uint64_t divisor, char *text, size_t bytes)
+{
+	uint64_t below = train / divisor * divisor, above;
+	if (__builtin_add_overflow(below, divisor, &above))
+		snprintf(text, bytes, "; the nearest is %llu", (unsigned long long)below);
+	else if (below == 0)
+		snprintf(text, bytes, "; the smallest is %llu", (unsigned long long)above);
+	else
+		snprintf(text, bytes, "; the nearest are %llu and %llu", (unsigned long long)below,
+		         (unsigned long long)above);
+}
+
 /* train is not a multiple of `side` x ranks, where side is micro or accumulation (or neither was given). */
 static mural_status fail_multiple(mu_config_build *b, const triangle *t, int side)
 {
-	char at[PLACE], by[128] = "";
+	char at[PLACE], by[128] = "", product[32] = "2^64 or more", nearest[80] = "";
 	uint64_t divisor = t->ranks;
-	if (t->given[side]) {
-		divisor *= t->value[side];
+	bool small = !t->given[side] || !__builtin_mul_overflow(t->ranks, t->value[side], &divisor);
+	if (t->given[side])
 		snprintf(by, sizeof by, "%s %llu%s x ", side == MICRO ? "micro-batch" : "accumulation",
 		         (unsigned long long)t->value[side], place(b, t->row[side], at));
+	if (small) {
+		snprintf(product, sizeof product, "%llu", (unsigned long long)divisor);
+		list_nearest(t->value[TRAIN], divisor, nearest, sizeof nearest);
 	}
-	return mu_config_fail_row(b, t->row[TRAIN], "expected a multiple of %sranks (world size) %llu = %llu, got %llu",
-	                          by, (unsigned long long)t->ranks, (unsigned long long)divisor,
-	                          (unsigned long long)t->value[TRAIN]);
+	return mu_config_fail_row(b, t->row[TRAIN], "expected a multiple of %sranks (world size) %llu = %s, got %llu%s",
+	                          by, (unsigned long long)t->ranks, product, (unsigned long long)t->value[TRAIN],
+	                          nearest);
+}
+
+/* "; 4 ranks would fit, or gradient_accumulation_steps 12": what makes the three agree, one change each. */
+static void list_choices(const triangle *t, uint64_t product, char *text, size_t bytes)
+{
+	const uint64_t train = t->value[TRAIN], micro = t->value[MICRO], steps = t->value[ACCUMULATION];
+	const struct {
+		const char *before, *after;
+		uint64_t from, by;
+	} choices[] = {{"", train == micro * steps ? " rank" : " ranks", train, micro * steps},
+	               {"gradient_accumulation_steps ", "", train, micro * t->ranks},
+	               {"train_micro_batch_size_per_gpu ", "", train, steps * t->ranks},
+	               {"train_batch_size ", "", product, 1}};
+	for (size_t i = 0, used = 0; i < sizeof choices / sizeof *choices && used < bytes; i++)
+		if (choices[i].from % choices[i].by == 0)
+			used += (size_t)snprintf(text + used, bytes - used, "%s%s%llu%s%s", used ? ", or " : "; ",
+			                         choices[i].before,
+			                         (unsigned long long)(choices[i].from / choices[i].by),
+			                         choices[i].after, used ? "" : " would fit");
 }
 
 static mural_status fail_product(mu_config_build *b, const triangle *t, uint64_t product)
 {
-	char micro[PLACE], steps[PLACE], fits[96] = "";
-	uint64_t per_rank = t->value[MICRO] * t->value[ACCUMULATION];
-	if (t->value[TRAIN] % per_rank == 0)
-		snprintf(fits, sizeof fits, "; %llu rank%s would fit", (unsigned long long)(t->value[TRAIN] / per_rank),
-		         t->value[TRAIN] == per_rank ? "" : "s");
+	char micro[PLACE], steps[PLACE], fits[256] = "";
+	list_choices(t, product, fits, sizeof fits);
 	return mu_config_fail_row(
 	        b, t->row[TRAIN],
 	        "expected train_micro_batch_size_per_gpu %llu%s x gradient_accumulation_steps %llu%s x ranks "

@@ -49,7 +49,7 @@ says "$work/info" '^  energy +processors: package-0$'
 	i=$((${i:-0} + 1))
 	printf '%07d' $((5000000 + i % 4000000)) 1<>"$domain/energy_uj" # in place: never seen empty
 done) &
-train --epochs 200 --run-dir "$work/moving"
+train --epochs 60 --run-dir "$work/moving"
 touch "$work/done"
 wait
 says "$work/moving/result.json" '"joules": (0\.|[1-9])'

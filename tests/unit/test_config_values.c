@@ -102,8 +102,21 @@ static void triangle(void **state)
 	         "less than 2^64"},
 	        {"gradient_accumulation_steps: 2", "got neither (only gradient_accumulation_steps 2 (line 1))"},
 	        {"train_batch_size: 7\ngradient_accumulation_steps: 9223372036854775807", "expected a multiple"},
+	        {"train_batch_size: 60\ntrain_micro_batch_size_per_gpu: 4\ngradient_accumulation_steps: 2",
+	         "= 8, got 60; gradient_accumulation_steps 15 would fit, or train_micro_batch_size_per_gpu 30, or "
+	         "train_batch_size 8"},
+	        {"train_batch_size: 60\ntrain_micro_batch_size_per_gpu: 7\ngradient_accumulation_steps: 8",
+	         "= 56, got 60; train_batch_size 56 would fit"},
+	        {"train_batch_size: 60\ntrain_micro_batch_size_per_gpu: 8", "= 8, got 60; the nearest are 56 and 64"},
+	        {"train_batch_size: 4\ntrain_micro_batch_size_per_gpu: 8", "= 8, got 4; the smallest is 8"},
+	        {"train_batch_size: 18446744073709551615\ntrain_micro_batch_size_per_gpu: 9223372036854775808",
+	         "; the nearest is 9223372036854775808"},
 	};
 	REFUSED(bad);
+	mu_test_config c =
+	        mu_test_config_text("train_batch_size: 7\ngradient_accumulation_steps: 9223372036854775808", NULL, 2);
+	assert_non_null(strstr(c.said, "ranks (world size) 2 = 2^64 or more, got 7"));
+	mu_test_config_free(&c);
 }
 
 /* Nothing is trained: images at once are all that counts. */
