@@ -6,6 +6,9 @@
 #   bench/run.sh ops       each operation against its floor
 #   bench/run.sh checkpoint [FOLDER]   ViT-L/16: a set against the same bytes written plainly, and how much it holds the training up
 #   bench/run.sh comm      all-reduces: alone, under arithmetic, and what of the arithmetic they cost; on 2 ranks and a rank per core
+#   bench/run.sh overlap   two ranks on a link that makes communication 30 % of a step: what overlap saves of it
+#   bench/run.sh emulation do emulated links and devices take as long as described?
+#   bench/run.sh profiling what watching costs: events of a step times the cost of each
 #   bench/run.sh           all of them
 #
 # PyTorch is no dependency: set MURAL_PEER_PYTHON to an interpreter that has torch and timm, or the peer is left out, said aloud.
@@ -92,6 +95,92 @@ run_comm() {
 	done
 }
 
+# Steps of two ranks on a cluster file: cluster_step NAME CLUSTER OPTION...; leaves its folder in $work/NAME.
+cluster_step() {
+	local dir=$work/$1 cluster=$2
+	shift 2
+	"$bin/mural" train --quiet --ranks 2 --threads 1 --batch 16 --micro-batch 8 --model vit_ti_16 --data synthetic \
+		--synthetic-images $(((steps + 4) * 16)) --max-steps $((steps + 4)) --eval-every 0 --checkpoint-epochs 0 --run-dir "$dir" \
+		--overwrite ${cluster:+--cluster "$cluster"} "$@" >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
+	column "$dir/steps.csv" data forward backward communication_exposed optimizer
+}
+
+# Median over the steps of the sum of these columns of seconds, the first four steps left out: column FILE NAME...
+column() {
+	local file=$1
+	shift
+	awk -F, -v names="$*" 'NR == 1 {n = split(names, name, " "); for (i = 1; i <= NF; i++) at[$i] = i; next}
+		NR > 5 {sum = 0; for (i = 1; i <= n; i++) sum += $at[name[i] "_seconds"]; print sum}' "$file" | median
+}
+
+# link_file SECONDS_PER_IMAGE GB_PER_S: two nodes; 0 seconds: as fast as this machine is
+link_file() {
+	local speed=""
+	[ "$1" = 0 ] || speed="seconds_per_image: $1"
+	echo "{ name: \"two\", algorithm: \"ring\", devices: { d: { $speed } }, links: { l: { gb_per_s: $2, latency_us: 50 } },"
+	echo "  nodes: [ { count: 2, devices: { d: 1 }, uplink: \"l\" } ] }"
+}
+
+# overlap_pairs SECONDS_PER_IMAGE STEP
+overlap_pairs() {
+	local bandwidth with without traffic
+	traffic=$(awk -v s="$2" 'BEGIN {print s * 0.3 / 0.7}')
+	# 5.7 million gradients in fp32; a share c of the step with it is c / (1 - c) of the step without
+	bandwidth=$(awk -v t="$traffic" 'BEGIN {print 5717416 * 4 / t / 1e9}')
+	link_file "$1" "$bandwidth" >"$work/two.json"
+	: >"$work/ratios"
+	for pair in $(seq "$pairs"); do
+		without=$(cluster_step without "$work/two.json" --no-overlap-comm)
+		with=$(cluster_step with "$work/two.json")
+		awk -v a="$without" -v b="$with" -v c="$traffic" 'BEGIN {print (a - b) / c}' >>"$work/ratios"
+		awk -v p="$pair" -v a="$without" -v b="$with" -v c="$traffic" \
+			'BEGIN {printf "pair %d: without %.1f ms, with %.1f ms, communication %.1f ms (%.0f %%), saved of it %.2f\n", p, 1e3 * a, 1e3 * b, 1e3 * c, 100 * c / a, (a - b) / c}'
+	done
+	echo "median share saved: $(median <"$work/ratios") (target: at least 0.7)"
+}
+
+run_overlap() {
+	local step
+	echo "== ViT-Ti/16, 224, 2 ranks x 8 images x 1 thread, overlap off and on, $pairs alternating pairs of $steps steps"
+	step=$(cluster_step plain "")
+	echo "computing as fast as this machine does ($(awk -v s="$step" 'BEGIN {printf "%.1f", 1e3 * s}') ms per step):"
+	overlap_pairs 0 "$step"
+	echo "computing at the pace of an emulated device, twice as slow:"
+	overlap_pairs "$(awk -v s="$step" 'BEGIN {print 2 * s / 8}')" "$(awk -v s="$step" 'BEGIN {print 2 * s}')"
+}
+
+run_emulation() {
+	local step described
+	echo "== emulated collectives on 2 ranks, 0.1 GB/s and 1 ms"
+	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 MURAL_MODULE_PATH=${MURAL_MODULE_PATH:-$bin/../lib/mural} mpirun -n 2 "$bin/bench_links"
+	echo "== emulated devices: ViT-Ti/16, 224, 2 ranks x 8 images"
+	step=$(cluster_step plain "")
+	described=$(awk -v s="$step" 'BEGIN {printf "%.6f", 2 * s / 8}')
+	link_file "$described" 10 >"$work/two.json"
+	cluster_step paced "$work/two.json" >/dev/null
+	step=$(column "$work/paced/steps.csv" forward backward)
+	awk -v a="$step" -v b="$described" 'BEGIN {printf "8 images at %.4f s each: described %.1f ms, measured %.1f ms (%+.2f %%)\n", b, 8e3 * b, 1e3 * a, 100 * (a / 8 / b - 1)}'
+}
+
+run_profiling() {
+	local dir=$work/watched step spans collectives
+	echo "== everything watched: vit_ti_4 on 28 x 28, 2 ranks x 64 images (make demo's training)"
+	"$bin/mural" train --quiet --ranks 2 --threads 1 --batch 128 --model vit_ti_4 --image-size 28 --channels 1 --classes 10 --data synthetic \
+		--synthetic-images 1280 --epochs 1 --run-dir "$dir" --overwrite --timeline "$work/t.json" --timeline-first 3 --timeline-steps 5 \
+		--comms-logger --tensorboard >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
+	step=$(column "$dir/steps.csv" data forward backward communication_exposed optimizer)
+	spans=$(grep -o '"ph":"X"' "$work/t.json" | wc -l)
+	collectives=$(grep -o '"cat":"collective"' "$work/t.json" | wc -l)
+	"$bin/bench_observe" | tee "$work/costs"
+	awk -v step="$step" -v spans="$spans" -v collectives="$collectives" '{cost[$1] = $2}
+		END {
+			s = spans / 10; c = collectives / 10 # of one rank in one step
+			all = s * cost["span_on"] + c * cost["collective"] + cost["tensorboard"] + cost["csv_monitor"]
+			printf "a step of %.1f ms: %.1f spans, %.1f collectives, 8 curves twice: %.1f us, %.4f %% (target: below 1 %%)\n", 1e3 * step, s, c, 1e6 * all, 100 * all / step
+			printf "off: %.1f spans at %.2g ns each\n", s, 1e9 * cost["span_off"]
+		}' "$work/costs"
+}
+
 machine
 case ${1:-all} in
 peer) run_peer ;;
@@ -99,15 +188,21 @@ scaling) run_scaling ;;
 ops) "$bin/bench_ops" ;;
 checkpoint) run_checkpoint "${2:-$work}" ;;
 comm) run_comm ;;
+overlap) run_overlap ;;
+emulation) run_emulation ;;
+profiling) run_profiling ;;
 all)
 	run_peer
 	run_scaling
 	"$bin/bench_ops"
 	run_checkpoint "$work"
 	run_comm
+	run_overlap
+	run_emulation
+	run_profiling
 	;;
 *)
-	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint]" >&2
+	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint|overlap|emulation|profiling]" >&2
 	exit 2
 	;;
 esac
