@@ -35,10 +35,11 @@ make_hosts() {
 	on_b ip link set mural-b up
 	on_b ip addr add 10.77.5.2/24 dev mural-b
 	agent=$work/agent
+	sanitizers="LSAN_OPTIONS='$LSAN_OPTIONS' ASAN_OPTIONS='$ASAN_OPTIONS' TSAN_OPTIONS='$TSAN_OPTIONS' UBSAN_OPTIONS='${UBSAN_OPTIONS:-}'"
 	cat >"$agent" <<-END
 		#!/bin/sh
 		[ "\$1" = 10.77.5.2 ] || { echo "no route to \$1" >&2; exit 255; }
-		shift; exec env -i PATH="$PATH" HOME="$HOME" nsenter --target $holder --net --uts --mount sh -c "\$*"
+		shift; exec env -i PATH="$PATH" HOME="$HOME" $sanitizers nsenter --target $holder --net --uts --mount sh -c "\$*"
 	END
 	chmod +x "$agent"
 	export OMPI_MCA_plm_rsh_agent=$agent PRTE_MCA_plm_ssh_agent=$agent HYDRA_LAUNCHER=rsh HYDRA_LAUNCHER_EXEC=$agent
