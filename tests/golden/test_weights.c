@@ -121,6 +121,9 @@ static const struct {
          "safetensors", MURAL_NAMING_HUGGINGFACE},
         {"jax.npz", "jax", "JAX (vision_transformer)", "NumPy npz", MURAL_NAMING_JAX},
         {"jax_deflated.npz", "jax", "JAX (vision_transformer)", "NumPy npz", MURAL_NAMING_JAX},
+        {"big_vision.npz", "jax", "JAX (big_vision)", "NumPy npz", MURAL_NAMING_JAX},
+        {"jax_training.npz", "jax", "JAX (vision_transformer)", "NumPy npz", MURAL_NAMING_JAX},
+        {"torchvision_old", "torchvision", "torchvision (names before 0.14)", "safetensors", MURAL_NAMING_TORCHVISION},
 };
 #define FILES (sizeof files / sizeof *files)
 

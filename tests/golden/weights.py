@@ -81,6 +81,18 @@ def jax_arrays(state, heads):
     return {name: value.detach().contiguous().numpy() for name, value in out.items()}
 
 
+def big_vision_names(arrays):
+    """google-research/big_vision's numbers for the layers of a block, and its prefix."""
+    changes = (("Transformer/posembed_input/pos_embedding", "pos_embedding"), ("MultiHeadDotProductAttention_1", "MultiHeadDotProductAttention_0"),
+               ("LayerNorm_2", "LayerNorm_1"), ("MlpBlock_3", "MlpBlock_0"))
+    out = {}
+    for name, value in arrays.items():
+        for theirs, ours in changes:
+            name = name.replace(theirs, ours)
+        out["params/" + name] = value
+    return out
+
+
 def hf5_names(state):
     """transformers 5 in memory, whatever the installed version saves."""
     return {name: value.detach().clone().contiguous() for name, value in state.items()}
@@ -293,6 +305,12 @@ def fixtures():
     safetensors.torch.save_file(hf5_names(model.state_dict()), HERE / "huggingface5" / "model.safetensors")
     numpy.savez(HERE / "jax.npz", **jax_arrays(state("jax"), 2))
     numpy.savez_compressed(HERE / "jax_deflated.npz", **jax_arrays(state("jax"), 2))
+    numpy.savez(HERE / "big_vision.npz", **big_vision_names(jax_arrays(state("jax"), 2)))
+    numpy.savez(HERE / "jax_training.npz", **{"opt/target/" + k: v for k, v in jax_arrays(state("jax"), 2).items()})
+    (HERE / "torchvision_old").mkdir(exist_ok=True)
+    old = {k.replace("mlp.0", "mlp.linear_1").replace("mlp.3", "mlp.linear_2"): v for k, v in state("torchvision").items()}
+    safetensors.torch.save_file(old, HERE / "torchvision_old" / "model.safetensors")
+    (HERE / "torchvision_old" / "config.json").write_text('{"num_attention_heads": 2}\n')
     strided = state("timm")
     strided["head.weight"] = strided["head.weight"].t().contiguous().t()
     torch.save(strided, HERE / "timm" / "strided.pth")
