@@ -120,7 +120,9 @@ typedef struct mural_run_config {
 	uint32_t seed;
 	uint64_t steps_per_print; /* 0 = never, DeepSpeed's default with a file */
 	bool wall_clock_breakdown;
-	char ops[32]; /* "auto", "cpu", "reference" */
+	char ops[32]; /* "auto", "cpu", "cuda", "reference" */
+	bool deterministic; /* the same bits in every process on a GPU, too: no algorithm is chosen by measuring */
+	bool eager; /* a GPU's work is queued operation by operation, not captured and replayed: for looking for faults */
 	char comm[32]; /* "auto", "self", "openmpi", "mpich" */
 	unsigned threads; /* OpenMP threads per rank; 0 = cores / ranks on the node */
 	double label_smoothing; /* [0, 1) */

@@ -1,8 +1,6 @@
 /* Making an engine: model, device, operations, memory, first weights. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/affinity.h"
 #include "engine/checkpoint.h"
 #include "engine/engine_internal.h"
 #include "engine/mirror.h"
@@ -15,40 +13,12 @@ mural_status mural_config_share(mural_config *config, mural_comm *comm, mural_st
 	return mu_comm_broadcast(comm, config, sizeof *config, 0, err);
 }
 
-/* The table the configuration asks for; "auto" is the fastest that this library has. */
-static mural_status choose_ops(mural_engine *engine, mural_error *err)
-{
-	if (engine->ops)
-		return MURAL_OK;
-	const char *name = engine->config.run.ops;
-	if (name[0] == '\0' || strcmp(name, "auto") == 0)
-		name = "cpu";
-	engine->ops = mu_ops_find(name);
-	if (engine->ops)
-		return MURAL_OK;
-	return mu_fail(err, MURAL_USAGE, engine->report ? mural_config_origin(engine->report, "mural.ops") : NULL,
-	               "there is no operations table '%s' in this build", name);
-}
-
-static mural_status open_device(mural_engine *engine, mural_error *err)
-{
-	MU_TRY(choose_ops(engine, err));
-	mu_device_facts facts;
-	MU_TRY(mu_device_open(&engine->device, engine->ops->device, 0, err));
-	MU_TRY(engine->device.table->facts(engine->device.handle, &facts, err));
-	engine->shared = facts.shares_host_memory;
-	engine->threads = engine->config.run.threads;
-	if (engine->threads == 0)
-		engine->threads = (unsigned)mu_affinity_threads(engine->ranks->local_size);
-	return engine->ops->open(engine->device.queue, (int)engine->threads, &engine->context, err);
-}
-
 static mural_status create_parts(mural_engine *engine, const mural_engine_settings *settings, mural_error *err)
 {
 	const mural_config *config = &engine->config;
 	MU_TRY(mural_model_config_check(&config->model, err));
 	MU_TRY(mu_vit_init(&engine->vit, &config->model, err));
-	MU_TRY(open_device(engine, err));
+	MU_TRY(mu_engine_open_device(engine, err));
 	MU_TRY(mu_engine_apply_rules(engine, err));
 	MU_TRY(mu_engine_allocate(engine, err));
 	if (!engine->training)
@@ -206,6 +176,8 @@ void mural_engine_free(mural_engine *engine)
 	mu_reducer_release(&engine->reducer);
 	mu_segments_release(&engine->segments);
 	mu_pace_release(&engine->pace);
+	mu_replay_release(&engine->replayed_micro, &engine->device);
+	mu_replay_release(&engine->replayed_update, &engine->device);
 	mu_engine_release_memory(engine);
 	if (engine->context)
 		engine->ops->close(engine->context);

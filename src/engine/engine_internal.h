@@ -2,7 +2,7 @@
  *
  *     memory.c    plans and allocates blocks, lays out store and passes
  *     rules.c     which tensors decay, are frozen, have rates of their own
- *     engine.c    creation, weights, facts
+ *     engine.c    creation, weights, facts           engine_device.c  operations and device
  *     step.c      one optimizer step
  *     ledger.h    per-step values on the device     feed.h  micro-batches on their way there
  *     evaluate.c  every image of a set once
@@ -18,6 +18,7 @@
 #include "engine/ledger.h"
 #include "engine/pace.h"
 #include "engine/reducer.h"
+#include "engine/replay.h"
 #include "engine/store.h"
 #include "kernels/ops.h"
 #include "model/vit.h"
@@ -63,6 +64,8 @@ struct mural_engine {
 	unsigned threads;
 
 	bool shared; /* the host reads and writes the device's memory */
+	bool can_replay; /* the device captures, and nobody forbids it */
+	mu_replay replayed_micro, replayed_update; /* forward and backward of one micro-batch; from gradients to weights */
 
 	mu_block model, step, scratch, exchange; /* the last: pinned host memory */
 	mu_ledger ledger;
@@ -96,6 +99,9 @@ mural_status mu_engine_create_on(mural_engine **engine, const mural_engine_setti
 
 /* Marks tensors as the configuration wants them, and makes the optimizer's segments. Before memory is planned. */
 mural_status mu_engine_apply_rules(mural_engine *engine, mural_error *err);
+
+/* Operations, device, threads, context. */
+mural_status mu_engine_open_device(mural_engine *engine, mural_error *err);
 
 /* Plans memory, refuses what does not fit, allocates and lays everything out. engine_release_memory undoes it and takes a
  * half-made engine. */

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: MIT */
 #include "mural/info.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include "base/version.h"
 #include "comm/module.h"
 #include "data/decode.h"
+#include "kernels/cuda.h"
 #include "kernels/cpu/dnnl.h"
 #include "monitor/nvml.h"
 #include "monitor/rapl.h"
@@ -101,25 +101,18 @@ static void collect_mpi(mural_info_part *part)
 	snprintf(part->text, sizeof part->text, "%s: module \"%s\" found and loaded", library, module->flavour);
 }
 
-/* NVIDIA's driver lists a folder per card. */
-static bool nvidia_card_present(void)
-{
-	bool found = false;
-	DIR *cards = opendir("/proc/driver/nvidia/gpus");
-	if (!cards)
-		return false;
-	for (struct dirent *card; !found && (card = readdir(cards));)
-		found = card->d_name[0] != '.';
-	closedir(cards);
-	return found;
-}
-
+/* Works: training takes it. Otherwise the module says why not: none built, no driver, too old, no card. */
 static void collect_gpu(mural_info_part *part)
 {
-	snprintf(part->text, sizeof part->text, "no CUDA module in this build");
-	if (nvidia_card_present())
-		snprintf(part->advice, sizeof part->advice,
-		         "this machine has an NVIDIA card; this version of Mural trains on the processor only");
+	mural_error err = {0};
+	const mu_cuda_module *module;
+	if (mu_cuda_load(&module, &err) == MURAL_OK) {
+		part->works = true;
+		module->describe(part->text, sizeof part->text);
+		return;
+	}
+	snprintf(part->text, sizeof part->text, "not used: %.240s", err.message);
+	snprintf(part->advice, sizeof part->advice, "%.500s", err.where);
 }
 
 /* Either meter is worth having; the other's reason is told beside it. */

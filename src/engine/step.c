@@ -71,6 +71,34 @@ static mural_status backward(mural_engine *engine, const mu_vit_input *input, bo
 	return MURAL_OK;
 }
 
+/* Forward and backward of one micro-batch, as work that can be replayed. */
+typedef struct micro_work {
+	mural_engine *engine;
+	const mu_vit_input *input;
+	mu_step_state *state;
+	bool empty, last;
+} micro_work;
+
+static mural_status forward_and_backward(void *argument, mural_error *err)
+{
+	const micro_work *work = argument;
+	if (!work->empty)
+		MU_TRY(forward(work->engine, work->input, work->state, err));
+	return backward(work->engine, work->input, work->empty, work->last, work->state, err);
+}
+
+/* Whether what is queued now is what every step queues: nobody looks at single units, no ranks meet in between. */
+static bool is_every_step(const mural_engine *engine)
+{
+	return engine->can_replay && engine->ranks->size == 1 && !(engine->trace && engine->trace->recording);
+}
+
+static mural_status compute(mural_engine *engine, micro_work *work, mural_error *err)
+{
+	return mu_replay_run(&engine->replayed_micro, &engine->device, is_every_step(engine) && !work->empty,
+	                     forward_and_backward, work, err);
+}
+
 static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *state, mural_error *err)
 {
 	mu_batch *batch;
@@ -90,9 +118,7 @@ static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *s
 	MU_TRY(mu_feed_batch(&engine->train_feed, engine->loader, batch, &at, err));
 	state->counts = at->counts;
 	mu_vit_input input = mu_engine_input(engine, engine->train, at);
-	if (!empty)
-		MU_TRY(forward(engine, &input, state, err));
-	MU_TRY(backward(engine, &input, empty, last, state, err));
+	MU_TRY(compute(engine, &(micro_work){engine, &input, state, empty, last}, err));
 	mu_pace_end(&engine->pace);
 	mu_feed_used(&engine->train_feed);
 	return MURAL_OK;
@@ -176,8 +202,16 @@ static mural_status average(mural_engine *engine, mural_error *err)
 }
 
 /* From the summed gradient to new weights, all on the device. */
-static mural_status update(mural_engine *engine, const mu_step_state *state, mural_error *err)
+typedef struct update_work {
+	mural_engine *engine;
+	const mu_step_state *state;
+} update_work;
+
+static mural_status apply_update(void *argument, mural_error *err)
 {
+	const update_work *work = argument;
+	mural_engine *engine = work->engine;
+	const mu_step_state *state = work->state;
 	const mural_optimizer_config *optimizer = &engine->config.optimizer;
 	const mu_store *store = &engine->store;
 	mu_step_record *record = engine->ledger.record;
@@ -201,6 +235,12 @@ static mural_status update(mural_engine *engine, const mu_step_state *state, mur
 	MU_TRY(engine->ops->settle(engine->context, &settle, err));
 	MU_TRY(mu_update_apply(&engine->segments, optimizer, &call, engine->ops, engine->context, err));
 	return average(engine, err);
+}
+
+static mural_status update(mural_engine *engine, const mu_step_state *state, mural_error *err)
+{
+	return mu_replay_run(&engine->replayed_update, &engine->device, is_every_step(engine), apply_update,
+	                     &(update_work){engine, state}, err);
 }
 
 /* Every rank finds the same in the record: they fail together, and one of them speaks. */

@@ -501,6 +501,9 @@ typedef struct mu_ops {
 	mural_status (*open)(mu_queue *queue, int threads, mu_ops_context **context, mural_error *err);
 	void (*close)(mu_ops_context *context);
 	bool (*supports)(mu_ops_context *context, mu_dtype type);
+	/* fixed: the same algorithms, hence the same bits, in every process; otherwise the fastest, which may be measured. NULL
+	 * where that makes no difference. Called before the first workspace is asked for. */
+	void (*fix_algorithms)(mu_ops_context *context, bool fixed);
 
 #define MU_OPS_ROW(name) mural_status (*name)(mu_ops_context *, const mu_##name *, mural_error *)
 #define MU_OPS_PAIR(name)                                                                    \

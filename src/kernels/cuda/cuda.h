@@ -28,6 +28,7 @@ struct mu_ops_context {
 	cudaStream_t stream;
 	mu_cuda_products *products;
 	mu_cuda_loss_row *loss_rows; /* [MU_CUDA_LOSS_ROWS] on the device */
+	bool fixed_algorithms; /* products do not measure */
 };
 
 /* MURAL_OK, or the last launch's error with the operation's name. */

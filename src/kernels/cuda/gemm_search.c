@@ -1,6 +1,6 @@
 /* Which of cuBLASLt's algorithms multiplies a shape: the best of those that its heuristics propose, by a short
- * measurement with random numbers in memory of its own. Where there is no memory for that, or the queue is being
- * captured, the first proposal stands. A proposal replaces an earlier one only when it is clearly faster, so that noise
+ * measurement with random numbers in memory of its own. Where there is no memory for that, the queue is being
+ * captured, or algorithms are to be the same in every process, the first proposal stands. A proposal replaces an earlier one only when it is clearly faster, so that noise
  * seldom chooses.
  *
  * On one H200 this took ViT-B/16's products at 256 images from 45.7 to 43.2 ms a step. Sums of d_b in the epilogue of
@@ -115,7 +115,7 @@ static bool may_measure(const mu_ops_context *c)
 {
 	enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
 	(void)cudaStreamIsCapturing(c->stream, &capture);
-	return capture == cudaStreamCaptureStatusNone;
+	return !c->fixed_algorithms && capture == cudaStreamCaptureStatusNone;
 }
 
 static int fastest(mu_ops_context *c, mu_cuda_entry *e, const cublasLtMatmulHeuristicResult_t *proposals, int n)

@@ -49,6 +49,11 @@ static bool cuda_supports(mu_ops_context *context, mu_dtype type)
 	return type == MU_F32 || type == MU_BF16 || type == MU_F16;
 }
 
+static void cuda_fix_algorithms(mu_ops_context *context, bool fixed)
+{
+	context->fixed_algorithms = fixed;
+}
+
 static const mu_ops mu_ops_cuda = {
         .name = "cuda",
         .build_id = MU_BUILD_ID,
@@ -57,6 +62,7 @@ static const mu_ops mu_ops_cuda = {
         .open = cuda_open,
         .close = cuda_close,
         .supports = cuda_supports,
+        .fix_algorithms = cuda_fix_algorithms,
         .patchify = mu_cuda_patchify,
         .embed_forward = mu_cuda_embed_forward,
         .embed_backward = mu_cuda_embed_backward,
