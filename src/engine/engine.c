@@ -170,6 +170,7 @@ void mural_engine_free(mural_engine *engine)
 		return;
 	engine->comm->table->watch(engine->comm, NULL);
 	mu_saving_free(engine->saving);
+	mu_feed_release(&engine->train_feed);
 	mu_loader_free(engine->loader);
 	for (size_t i = 0; i < MU_EVALUATED; i++)
 		mu_loader_free(engine->evaluated[i].loader);
@@ -225,6 +226,7 @@ static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
 	settings.first_step = engine->steps_done % engine->steps_per_epoch;
 	settings.pulse = &engine->pulse;
 	MU_TRY(mu_engine_keep_loaders(engine, err));
+	MU_TRY(mu_feed_open(&engine->train_feed, err));
 	return mu_loader_create(&engine->loader, &settings, err);
 }
 

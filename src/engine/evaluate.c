@@ -94,6 +94,7 @@ mural_status mu_engine_keep_loaders(mural_engine *engine, mural_error *err)
 
 static mural_status evaluate_share(evaluation *e, mural_error *err)
 {
+	mu_feed_leave_stage(&e->engine->train_feed);
 	MU_TRY(mu_engine_check_resize(e->engine, e->data, err));
 	MU_TRY(mu_ledger_clear(&e->engine->ledger, err));
 	for (size_t i = 0; i < MU_EVALUATED; i++) {

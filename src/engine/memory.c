@@ -102,7 +102,7 @@ static void take_feed(mural_engine *engine, mu_use use, size_t capacity, mu_feed
 	                                     .channels = shape.channels,
 	                                     .height = shape.height,
 	                                     .width = shape.width};
-	mu_feed_take(feed, engine->shared, &settings, &engine->step.arena[use]);
+	mu_feed_take(feed, engine->shared, use == MU_USE_TRAIN, &settings, &engine->step.arena[use]);
 }
 
 static mu_store_settings store_settings(const mural_engine *engine)

@@ -106,7 +106,7 @@ static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *s
 	double waited;
 	double span = mu_trace_begin(engine->trace);
 	mu_pulse_mark(&engine->pulse, "reading images for the micro-batch", state->micro++);
-	MU_TRY(mu_loader_next(engine->loader, &batch, &waited, err));
+	MU_TRY(mu_feed_next(&engine->train_feed, engine->loader, &batch, &waited, err));
 	if (!batch)
 		return mu_bug(err, "the loader ended before the run did");
 	mu_trace_span_of(engine->trace, MU_SPAN_DATA, batch->count, span);
@@ -121,6 +121,8 @@ static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *s
 	MU_TRY(compute(engine, &(micro_work){engine, &input, state, empty, last}, err));
 	mu_pace_end(&engine->pace);
 	mu_feed_used(&engine->train_feed);
+	if (!last)
+		mu_feed_ahead(&engine->train_feed, engine->loader, &state->data);
 	return MURAL_OK;
 }
 
@@ -301,9 +303,12 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	MU_TRY(mu_engine_gradients(engine, &state, err));
 	double update_from = mu_now();
 	mu_pulse_mark(&engine->pulse, "optimizer", 0);
-	MU_TRY(mu_engine_read(engine, update(engine, &state, err), err));
+	mural_status status = update(engine, &state, err);
+	if (status == MURAL_OK)
+		mu_feed_ahead(&engine->train_feed, engine->loader, &state.data); /* while the device works */
+	MU_TRY(mu_engine_read(engine, status, err));
 	mu_feed_give_back(&engine->train_feed);
-	mural_status status = check_record(engine, &state, err);
+	status = check_record(engine, &state, err);
 	if (status != MURAL_OK)
 		return mu_comm_agree(engine->comm, status, err);
 	engine->steps_done++;

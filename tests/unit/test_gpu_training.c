@@ -18,8 +18,9 @@
 
 #define STEPS 7
 
-/* fp32 on both sides, sums in another order: some 1e-7 per operation, which seven steps of training let grow. */
-#define TOLERANCE 2e-5
+/* From the same weights: fp32 on both sides, sums in another order. */
+#define FIRST_LOSS 2e-6
+#define FIRST_NORM 2e-5
 
 static const mu_ops *cuda;
 
@@ -68,42 +69,47 @@ static result train(const char *options, const mu_ops *ops)
 	return r;
 }
 
-static void assert_close(const result *a, const result *b, double tolerance)
+static double apart(double a, double b)
 {
-	double loss = 0, norm = 0;
-
-	for (int i = 0; i < STEPS; i++) {
-		loss = fmax(loss, fabs(a->loss[i] / b->loss[i] - 1));
-		norm = fmax(norm, fabs(a->norm[i] / b->norm[i] - 1));
-	}
-	loss = fmax(loss, fabs(a->test_loss / b->test_loss - 1));
-	print_message("  off by %.1e (loss) and %.1e (norm of the gradient)\n", loss, norm);
-	assert_true(loss < tolerance && norm < 10 * tolerance);
+	return fabs(a / b - 1);
 }
 
-/* Lion steps by a sign and Muon divides by norms of small matrices: both carry the last bit further. */
+static bool are_close(const char *options, const result *a, const result *b, double tolerance)
+{
+	double loss = apart(a->test_loss, b->test_loss);
+	for (int i = 0; i < STEPS; i++)
+		loss = fmax(loss, apart(a->loss[i], b->loss[i]));
+	const double first_loss = apart(a->loss[0], b->loss[0]), first_norm = apart(a->norm[0], b->norm[0]);
+	print_message("%s: first step off by %.1e (gradient %.1e), all by %.1e of %.0e\n", options, first_loss,
+	              first_norm, loss, tolerance);
+	return first_loss < FIRST_LOSS && first_norm < FIRST_NORM && loss < tolerance;
+}
+
+/* tolerance: of all losses. SGD carries rounding on as it is. The others divide a gradient by its own size, or step by a
+ * sign: where it is nothing but rounding (keys' biases have none, mathematically), that decides about whole steps. */
 static const struct {
 	const char *options;
 	double tolerance;
 } trainings[] = {
-        {"--deterministic --clip 0.5", TOLERANCE},
-        {"--deterministic --optimizer SGD --momentum 0.9 --weight-decay 0.01", TOLERANCE},
-        {"--deterministic --optimizer Lion --lr 1e-4", 50 * TOLERANCE},
-        {"--deterministic --optimizer Lamb --ema 0.9 --ema-evaluate", TOLERANCE},
-        {"--deterministic --optimizer Muon --freeze embed --ema 0.9", 50 * TOLERANCE},
+        {"--deterministic --optimizer SGD --lr 1e-2 --momentum 0.9 --weight-decay 0.01", 2e-5},
+        {"--deterministic --clip 0.5", 1e-3},
+        {"--deterministic --optimizer Lion --lr 1e-4", 1e-3},
+        {"--deterministic --optimizer Lamb --ema 0.9 --ema-evaluate", 1e-3},
+        {"--deterministic --optimizer Muon --freeze embed --ema 0.9", 1e-3},
 };
 #define TRAININGS (sizeof trainings / sizeof *trainings)
 
 static void the_gpu_trains_like_the_processor(void **state)
 {
 	NEEDS_GPU;
+	bool close = true;
 	for (size_t i = 0; i < TRAININGS; i++) {
 		const char *options = trainings[i].options;
 		const result processor = train(options, &mu_ops_cpu), gpu = train(options, cuda);
-		print_message("%s\n", options);
-		assert_close(&processor, &gpu, trainings[i].tolerance);
+		close &= are_close(options, &processor, &gpu, trainings[i].tolerance);
 		assert_true(gpu.loss[0] != gpu.loss[STEPS - 1] && gpu.norm[1] > 0);
 	}
+	assert_true(close);
 }
 
 /* Bit for bit: the same operations in the same order. */
@@ -124,6 +130,7 @@ static void sets_travel_between_gpu_and_processor(void **state)
 	NEEDS_GPU;
 	char set[MURAL_CHECKPOINT_PATH];
 	char *folder = test_folder_create();
+	bool close = true;
 	assert_non_null(folder);
 	for (size_t i = 0; i < TRAININGS; i++) {
 		small_run t;
@@ -137,10 +144,11 @@ static void sets_travel_between_gpu_and_processor(void **state)
 			assert_int_equal(mu_checkpoint_path(set, folder, (uint64_t)last, NULL), MURAL_OK);
 			small_run_stop(&t);
 		}
-		assert_close(&whole, &parts, trainings[i].tolerance);
+		close &= are_close(trainings[i].options, &whole, &parts, trainings[i].tolerance);
 		mu_checkpoint_clear(folder);
 	}
 	test_folder_remove(folder);
+	assert_true(close);
 }
 
 int main(void)

@@ -223,27 +223,26 @@ struct own_keys {
 };
 
 /* What the queries' columns of s^T and d_p^T need: log-sum-exp in base 2, and delta = sum of d_o o. Two threads to a row,
- * four pieces each. */
+ * four pieces each; own_lse is the row's, read before the rows were waited for. */
 template <typename E>
 static __device__ __forceinline__ void find_statistics(float2 *of_query, const unsigned char *o,
-                                                       const unsigned char *d_o, const float *lse, int N)
+                                                       const unsigned char *d_o, float own_lse, int N)
 {
-	for (int i = static_cast<int>(threadIdx.x); i < 2 * MOST_TOKENS; i += static_cast<int>(blockDim.x)) {
-		const int row = i / 2;
-		float delta = 0;
+	const int row = static_cast<int>(threadIdx.x) / 2, half = static_cast<int>(threadIdx.x) % 2;
+	float delta = 0;
+	if (row >= MOST_TOKENS)
+		return;
 #pragma unroll
-		for (int j = 0; j < 4; j++) {
-			const int at = row * ROW_BYTES + ((i % 2 * 4 + j) ^ row % 8) * 16;
-			const mu_pack<E, 8> x = mu_read<E, 8>(o + at, 0), y = mu_read<E, 8>(d_o + at, 0);
+	for (int j = 0; j < 4; j++) {
+		const int at = row * ROW_BYTES + ((half * 4 + j) ^ row % 8) * 16;
+		const mu_pack<E, 8> x = mu_read<E, 8>(o + at, 0), y = mu_read<E, 8>(d_o + at, 0);
 #pragma unroll
-			for (int k = 0; k < 8; k++)
-				delta = fmaf(mu_load(x.e[k]), mu_load(y.e[k]), delta);
-		}
-		delta += __shfl_xor_sync(0xffffffffu, delta, 1);
-		if (i % 2 == 0)
-			of_query[row] =
-			        row < N ? make_float2(lse[row] * MU_LOG2_E, delta) : make_float2(CUDART_INF_F, 0);
+		for (int k = 0; k < 8; k++)
+			delta = fmaf(mu_load(x.e[k]), mu_load(y.e[k]), delta);
 	}
+	delta += __shfl_xor_sync(0xffffffffu, delta, 1);
+	if (half == 0)
+		of_query[row] = row < N ? make_float2(own_lse * MU_LOG2_E, delta) : make_float2(CUDART_INF_F, 0);
 }
 
 /* Queries [first, first + 16 Q) against the group's keys. */
@@ -332,10 +331,12 @@ static __global__ void __launch_bounds__(MOST_GROUPS *GROUP, 1)
 		mu_rows_load(k_at, &maps.qkv, 0, H + h, b, arrived);
 		mu_rows_load(v_at, &maps.qkv, 0, 2 * H + h, b, arrived);
 	}
+	const int own_row = static_cast<int>(threadIdx.x) / 2;
+	const float own_lse =
+	        own_row < N ? static_cast<const float *>(op.lse)[(static_cast<size_t>(b) * H + h) * N + own_row] : 0;
 	__syncthreads();
 	mu_bytes_wait(arrived, 0);
-	find_statistics<E>(of_query, d_s, shared + 3 * ARRAY_BYTES,
-	                   static_cast<const float *>(op.lse) + (static_cast<size_t>(b) * H + h) * N, N);
+	find_statistics<E>(of_query, d_s, shared + 3 * ARRAY_BYTES, own_lse, N);
 	__syncthreads();
 	key_sums sums;
 #pragma unroll
