@@ -24,17 +24,24 @@ function option(name, argument,    plain) {
 		print "\\fB" safe(name) "\\fR" (argument == "" ? "" : " \\fI" safe(argument) "\\fR")
 }
 
-# Examples keep their lines; other text is a paragraph.
+# Examples keep their lines; other text is a paragraph. A gap is a paragraph's end only where one was begun and one follows.
 function text(line) {
-	if (line ~ /^  /) {
-		if (!literal)
-			print ".PP\n.nf\n.RS 2"
-		literal = 1
-		print safe(substr(line, 3))
+	if (line == "") {
+		gap = 1
+		end_literal()
 		return
 	}
-	end_literal()
-	print line == "" ? ".PP" : safe(line)
+	if (line !~ /^  /)
+		end_literal()
+	if (said && (gap || (line ~ /^  / && !literal)))
+		print ".PP"
+	if (line ~ /^  / && !literal) {
+		print ".nf\n.RS 2"
+		literal = 1
+	}
+	print line ~ /^  / ? safe(substr(line, 3)) : safe(line)
+	said = 1
+	gap = 0
 }
 
 function end_literal() {
@@ -65,13 +72,15 @@ END {
 		print "Mural is one native program and one C library; it needs no Python. Each command has a page of its own."
 	for (i = 1; i <= m; i++) {
 		split(lines[i], f, FS)
-		if (f[2] == "text" && f[3] ~ /^exit codes: /)
+		if (f[2] == "usage" || (f[2] == "text" && f[3] ~ /^exit codes: /))
 			continue
 		if (f[2] == "text") {
 			text(f[3])
 			continue
 		}
 		end_literal()
+		said = f[2] != "section"
+		gap = 0
 		if (f[2] == "section")
 			title(f[3])
 		if (f[2] == "item")
