@@ -81,7 +81,8 @@ static mural_status check_classes(const mu_class_names *classes, const char *fol
 	mu_class_names own = {0};
 	mural_status status = mu_list_classes(&own, folder, err);
 	for (size_t i = 0; status == MURAL_OK && i < own.n; i++)
-		if (!bsearch(&own.names[i], classes->names, classes->n, sizeof *classes->names, compare_names))
+		if (classes->n == 0 ||
+		    !bsearch(&own.names[i], classes->names, classes->n, sizeof *classes->names, compare_names))
 			status =
 			        mu_fail(err, MURAL_DATA, folder,
 			                "the class '%s' is not among the %zu classes to train on; rename or remove its "

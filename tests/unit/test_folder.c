@@ -214,6 +214,57 @@ static void bad_folders(void **state)
 	assert_non_null(strstr(err.message, "set --channels to 3"));
 }
 
+static mural_status open_beside(mural_data **data, mural_split split, const char *validation, mural_error *err)
+{
+	mural_data_config config = test_data_config(root);
+	snprintf(config.validation_path, sizeof config.validation_path, "%.900s/%s", root, validation);
+	return mural_data_open(data, &config, split, 0, CHANNELS, HEIGHT, WIDTH, 0, err);
+}
+
+static void expect_words(mural_split split, const char *validation, mural_status status, const char *words)
+{
+	mural_data *data;
+	mural_error err = {0};
+	assert_int_equal(open_beside(&data, split, validation, &err), status);
+	if (!strstr(err.message, words))
+		fail_msg("expected '%s' in '%s'", words, err.message);
+}
+
+/* Validation images in a folder of classes beside the others: with the training's numbers, and never the test set. */
+static void a_folder_of_validation_images(void **state)
+{
+	(void)state;
+	mural_data *data;
+	expect_words(MURAL_SPLIT_TEST, "val", MURAL_DATA, "not the folder of the validation images");
+	add_folder("test");
+	add_folder("test/10");
+	add_picture("test/10/t.png", "rgb.png");
+	assert_int_equal(open_beside(&data, MURAL_SPLIT_VALIDATION, "val", NULL), MURAL_OK);
+	assert_int_equal(data->facts.images, 2);
+	assert_int_equal(data->facts.classes, 3);
+	assert_string_equal(mural_data_class_name(data, 0), "10");
+	assert_int_equal(mural_data_label(data, 0), 1);
+	check_image(data, 0, MURAL_RESIZE_BILINEAR, "palette.png", 1);
+	check_image(data, 1, MURAL_RESIZE_BILINEAR, "grey.jpg", 2);
+	mural_data_free(data);
+	assert_int_equal(open_beside(&data, MURAL_SPLIT_TEST, "val", NULL), MURAL_OK);
+	assert_int_equal(data->facts.images, 1);
+	check_image(data, 0, MURAL_RESIZE_BILINEAR, "rgb.png", 0);
+	mural_data_free(data);
+	/* Without it the first name is the test set, as ever. */
+	data = open_good(MURAL_SPLIT_TEST, MURAL_RESIZE_BILINEAR);
+	assert_int_equal(data->facts.images, 2);
+	mural_data_free(data);
+	add_folder("val/new");
+	expect_words(MURAL_SPLIT_VALIDATION, "val", MURAL_DATA, "the class 'new' is not among the 3 classes");
+	remove_path("val/new");
+	expect_words(MURAL_SPLIT_VALIDATION, "", MURAL_USAGE, "the run's own data set");
+	expect_words(MURAL_SPLIT_VALIDATION, "nothing", MURAL_DATA, "cannot open the data folder");
+	remove_path("test/10/t.png");
+	remove_path("test/10");
+	remove_path("test");
+}
+
 static void a_bad_image_is_named(void **state)
 {
 	(void)state;
@@ -232,6 +283,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(lists_and_reads, fill, empty),
 	        cmocka_unit_test_setup_teardown(bad_folders, fill, empty),
+	        cmocka_unit_test_setup_teardown(a_folder_of_validation_images, fill, empty),
 	        cmocka_unit_test_setup_teardown(a_bad_image_is_named, fill, empty),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
