@@ -43,7 +43,7 @@ SEED ?= 1
 KILLS ?= 100
 fault-campaign: build
 	@for ranks in 1 2; do \
-		scripts/fault-campaign --program $(BUILD)/bin/mural --seed $(SEED) --kills $(KILLS) --ranks $$ranks --others '1 2 3' || exit 1; \
+		scripts/fault-campaign --program $(BUILD)/bin/mural --seed $(SEED) --kills $(KILLS) --ranks $$ranks --others '1 2 4' || exit 1; \
 	done
 
 FUZZ_SECONDS ?= 60

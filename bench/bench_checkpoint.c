@@ -1,12 +1,13 @@
 /* How long a checkpoint takes, and how much it holds the training up.
  *
- *     bench_checkpoint [FOLDER [MODEL [PAIRS [IMAGE-SIZE]]]]     default: . vit_l_16 5 224
+ *     bench_checkpoint [FOLDER [MODEL [PAIRS [IMAGE-SIZE [THREADS]]]]]     default: . vit_l_16 5 224 0 (all)
  *
  * Write: pairs of (a set written in the background while nothing else runs, the same bytes written plainly from memory with write()
  * and fsync()), alternating, so that both see the same disk. A set also has checksums, a manifest, folders to sync and a name.
  *
  * Delay: the time of as many steps as the write needs and two more, begun with a checkpoint, minus that of as many steps without one,
- * again alternating. What it is held against is the copy of the same bytes in host memory alone, by one thread.
+ * again alternating. What it is held against is the copy of the same bytes in host memory alone, by one thread. A training that uses every
+ * core loses the processor time of the writing thread as well; with THREADS one less than cores there is a core for it.
  * SPDX-License-Identifier: MIT */
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,13 +44,15 @@ static double median(double *values, size_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-static mural_engine *make_engine(const char *model, const char *image_size, mural_data **data, mural_comm **comm)
+static mural_engine *make_engine(int argc, char **arguments, mural_data **data, mural_comm **comm)
 {
 	static mural_config config;
 	const char *argv[] = {"--model",
-	                      model,
+	                      argc > 2 ? arguments[2] : "vit_l_16",
 	                      "--image-size",
-	                      image_size,
+	                      argc > 4 ? arguments[4] : "224",
+	                      "--threads",
+	                      argc > 5 ? arguments[5] : "0",
 	                      "--classes",
 	                      "1000",
 	                      "--data",
@@ -180,7 +183,7 @@ int main(int argc, char **argv)
 	double unused;
 	snprintf(folder, sizeof folder, "%s/bench-checkpoint-%d", where, (int)getpid());
 	must(mkdir(folder, 0777) == 0 ? MURAL_OK : mu_fail(&err, MURAL_FAILED, folder, "cannot be made"));
-	mural_engine *engine = make_engine(argc > 2 ? argv[2] : "vit_l_16", argc > 4 ? argv[4] : "224", &data, &comm);
+	mural_engine *engine = make_engine(argc, argv, &data, &comm);
 	steps(engine, folder, 1, true, &unused);
 	size_t n = set_bytes(folder);
 	const char *from = engine->copy; /* bytes that are there anyway; a set has some more in its headers */
