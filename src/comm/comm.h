@@ -59,7 +59,8 @@ typedef mural_comm_facts mu_comm_facts;
  * takes part in collectives, or who does has not called abort some seconds later, mu_comm.lost is told and all ranks are ended. */
 typedef struct mu_comm_watch {
 	double seconds;
-	const mu_pulse *pulse; /* borrowed until the watch ends */
+	mu_pulse *
+	        pulse; /* borrowed until the watch ends; only looked at, but an emulated comm beats it while links are waited out */
 } mu_comm_watch;
 
 typedef struct mu_comm_table {

@@ -16,6 +16,8 @@
 
 enum { RING = 128 }; /* two inner collectives each: half of what the MPI table keeps in flight */
 
+static const double BEAT = 0.5; /* seconds */
+
 typedef struct in_flight {
 	mu_pending inner, stamp;
 	mu_pending *outer;
@@ -31,6 +33,7 @@ typedef struct emulated_comm {
 	mu_link_node *nodes;
 	double byte_scale;
 	double ahead; /* of rank 0's clock */
+	mu_pulse *pulse; /* of the watch; NULL: nobody watches */
 	double links_free; /* when the collective settled last has ended */
 	mu_emulated_counts counts;
 	uint64_t first, posted;
@@ -177,6 +180,16 @@ static mural_status test(mu_comm *comm, mu_pending *pending, bool *finished, mur
 	return MURAL_OK;
 }
 
+/* A link may take longer than a rank may be silent: waiting for it is getting on. */
+static void wait_until(emulated_comm *self, double moment)
+{
+	double left;
+	while ((left = moment - mu_now()) > 0) {
+		mu_sleep(left < BEAT ? left : BEAT);
+		mu_pulse_beat(self->pulse);
+	}
+}
+
 static mural_status wait_finished(mu_comm *comm, mu_pending *pending, mural_error *err)
 {
 	emulated_comm *self = inside(comm);
@@ -184,9 +197,8 @@ static mural_status wait_finished(mu_comm *comm, mu_pending *pending, mural_erro
 	while (self->first < number)
 		MU_TRY(wait_oldest(self, err));
 	pending->request = NULL;
-	double left = number > 0 ? pending->ended - mu_now() : 0;
-	if (left > 0)
-		mu_sleep(left);
+	if (number > 0)
+		wait_until(self, pending->ended);
 	return MURAL_OK;
 }
 
@@ -216,6 +228,7 @@ static void abort_all(mu_comm *comm, int code)
 static void watch_inner(mu_comm *comm, const mu_comm_watch *watch)
 {
 	mu_comm *inner = inside(comm)->inner;
+	inside(comm)->pulse = watch ? watch->pulse : NULL;
 	inner->table->watch(inner, watch);
 }
 

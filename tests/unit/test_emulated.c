@@ -73,12 +73,21 @@ static mural_status test_inner(mu_comm *comm, mu_pending *pending, bool *finishe
 	return MURAL_OK;
 }
 
+static const mu_comm_watch *watched;
+
+static void watch_inner(mu_comm *comm, const mu_comm_watch *watch)
+{
+	(void)comm;
+	watched = watch;
+}
+
 static const mu_comm_table inner_table = {.name = "inner",
                                           .facts = facts,
                                           .all_reduce_begin = all_reduce,
                                           .broadcast_begin = broadcast,
                                           .test = test_inner,
-                                          .wait = wait_inner};
+                                          .wait = wait_inner,
+                                          .watch = watch_inner};
 
 static const mu_link_node nodes[] = {{1, {1e9, 0.001}, {0, 0}}, {1, {1e9, 0.001}, {0, 0}}};
 
@@ -203,6 +212,31 @@ static void test_never_blocks(void **state)
 	comm->table->close(comm);
 }
 
+/* Ranks that watch each other must not take a slow link for a stuck rank. */
+static void waiting_for_a_link_is_a_sign_of_life(void **state)
+{
+	(void)state;
+	mu_comm *comm = emulate(1);
+	static mu_pulse pulse;
+	const mu_comm_watch watch = {.seconds = 1, .pulse = &pulse};
+	inner.lag = 0.2; /* the other rank comes late, so that there is something to wait for on any machine */
+	float buffer[1];
+	mu_pending pending = {0};
+	comm->table->watch(comm, &watch);
+	assert_ptr_equal(watched, &watch);
+	assert_int_equal(comm->table->all_reduce_begin(comm, buffer, 1, MU_F32, MU_SUM, &pending, NULL), MURAL_OK);
+	assert_int_equal(comm->table->wait(comm, &pending, NULL), MURAL_OK);
+	uint64_t beats = atomic_load(&pulse.beats);
+	assert_true(beats > 0);
+	comm->table->watch(comm, NULL);
+	assert_null(watched);
+	memset(&pending, 0, sizeof pending);
+	assert_int_equal(comm->table->all_reduce_begin(comm, buffer, 1, MU_F32, MU_SUM, &pending, NULL), MURAL_OK);
+	assert_int_equal(comm->table->wait(comm, &pending, NULL), MURAL_OK);
+	assert_true(atomic_load(&pulse.beats) == beats);
+	comm->table->close(comm);
+}
+
 static void failures_and_misuse_pass_through(void **state)
 {
 	(void)state;
@@ -303,6 +337,7 @@ int main(void)
 	        cmocka_unit_test(one_at_a_time_uses_the_links),
 	        cmocka_unit_test(what_is_slower_than_described_is_late),
 	        cmocka_unit_test(test_never_blocks),
+	        cmocka_unit_test(waiting_for_a_link_is_a_sign_of_life),
 	        cmocka_unit_test(failures_and_misuse_pass_through),
 	        cmocka_unit_test(a_listener_hears_every_collective),
 	        cmocka_unit_test(the_log_adds_up_by_kind_and_size),
