@@ -111,6 +111,12 @@ static void announce_weights(mu_run *r)
 		mu_progress_line(&r->progress, "%s: %.*s", r->config->run.init_weights, (int)n, line);
 		line += n + (line[n] == '\n');
 	}
+	size_t classes = mural_data_get_facts(r->train)->classes, head = r->config->model.classes;
+	if (r->config->run.init_weights[0] && !r->set[0] && classes < head)
+		mu_progress_line(
+		        &r->progress,
+		        "the head stays one for %zu classes, and the data has %zu: --classes %zu makes a new one", head,
+		        classes, classes);
 }
 
 /* What was asked for and is not done. */
