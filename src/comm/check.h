@@ -18,6 +18,11 @@ static inline mural_status mu_comm_check_reduce(mu_dtype type, mu_reduce how, mu
 	case MU_F64:
 	case MU_I32:
 	case MU_I64: return MURAL_OK;
+	case MU_BF16:
+	case MU_F16:
+		if (how == MU_SUM)
+			return MURAL_OK;
+		return mu_bug(err, "bf16 and fp16 are reduced by sums only");
 	case MU_U8:
 		if (how != MU_SUM)
 			return MURAL_OK;

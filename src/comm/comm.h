@@ -75,7 +75,8 @@ typedef struct mu_comm_table {
 	void (*abort)(mu_comm *comm, int code);
 	const mu_comm_facts *(*facts)(const mu_comm *comm);
 
-	/* In place over `count` elements. type: MU_F32, MU_F64, MU_I32, MU_I64 (MU_U8 for MAX and MIN); MU_BF16 and MU_F16 later. */
+	/* In place over `count` elements. type: MU_F32, MU_F64, MU_I32, MU_I64 (MU_U8 for MAX and MIN, MU_BF16
+	 * and MU_F16 for SUM, each addition rounded). */
 	mural_status (*all_reduce_begin)(mu_comm *comm, void *buffer, size_t count, mu_dtype type, mu_reduce how,
 	                                 mu_pending *pending, mural_error *err);
 	mural_status (*broadcast_begin)(mu_comm *comm, void *buffer, size_t bytes, int root, mu_pending *pending,

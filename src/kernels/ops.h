@@ -2,8 +2,8 @@
  *
  * `reference` states each row in plain, slow, obvious C with double accumulation; `cpu` and `cuda` implement the same
  * rows, and one differential test drives them all. Rows that end in NULL in every table are planned, listed so that
- * the table changes shape seldom; a table has either all built rows or does not load. Only the rows of optimizers other
- * than AdamW and of averages (sgd .. ema) may be NULL in a table that has the others: optim asks before a run starts.
+ * the table changes shape seldom; a table has either all built rows or does not load. Only accumulate and the rows of
+ * optimizers other than AdamW and of averages (sgd .. ema) may be NULL in a table that has the others: optim asks before a run starts.
  *
  * Letters: B images, N tokens per image, T = B * N, D width, H heads, K head size (D = H * K), F hidden width,
  * C classes, P patch side. All arrays are dense and row-major; x_TD has shape [T, D].
@@ -40,7 +40,7 @@
 #include "device/device.h"
 #include "kernels/enlarge.h"
 
-#define MU_OPS_VERSION 3
+#define MU_OPS_VERSION 4
 #define MU_MAX_CHANNELS 16
 
 /* Per-step values, in the memory of the table's device. The structs of doubles are arrays of doubles: they travel, and
@@ -357,6 +357,14 @@ typedef struct mu_cast {
 	void *to;
 } mu_cast;
 
+/* Gradients of a micro-batch onto those of the step: sum += x, then x = 0. x: [n] of type; sum: [n] fp32. */
+typedef struct mu_accumulate {
+	mu_dtype type;
+	size_t n;
+	void *x;
+	float *sum;
+} mu_accumulate;
+
 /* Stochastic gradient descent with momentum over one span, in one pass (as torch.optim.SGD).
  *
  *     g = gradient * gradient_scale + decay * p
@@ -526,6 +534,7 @@ typedef struct mu_ops {
 	size_t (*sum_squares_workspace)(mu_ops_context *, const mu_sum_squares *);
 	MU_OPS_ROW(cast);
 	/* From here to ema a table may have NULL. */
+	MU_OPS_ROW(accumulate);
 	MU_OPS_ROW(sgd);
 	MU_OPS_ROW(lion);
 	MU_OPS_ROW(lamb);

@@ -150,6 +150,14 @@ static mural_status cast_truncates(mu_ops_context *c, const mu_cast *op, mural_e
 	return status;
 }
 
+static mural_status accumulate_leaves_x(mu_ops_context *c, const mu_accumulate *op, mural_error *err)
+{
+	const double before = mu_element_load(op->type, op->x, 0);
+	const mural_status status = right->accumulate(c, op, err);
+	mu_element_store(op->type, op->x, 0, before);
+	return status;
+}
+
 static mural_status sgd_without_nesterov(mu_ops_context *c, const mu_sgd *op, mural_error *err)
 {
 	mu_sgd other = *op;
@@ -234,6 +242,7 @@ SABOTAGE("cross_entropy", cross_entropy, cross_entropy_forgets_labels, "'sums' d
 SABOTAGE("settle", settle, settle_forgets_the_skipped, "'record' differs")
 SABOTAGE("adamw", adamw, adamw_without_bias2, "'parameter' differs")
 SABOTAGE("sum_squares", sum_squares, sum_squares_in_float, "'sum' differs")
+SABOTAGE("accumulate", accumulate, accumulate_leaves_x, "'x' differs")
 SABOTAGE("sgd", sgd, sgd_without_nesterov, "'parameter' differs")
 SABOTAGE("lion", lion, lion_with_one_beta, "'m' differs")
 SABOTAGE("lamb", lamb, lamb_without_decay, "'update' differs")
@@ -301,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_settle_forgets_the_skipped),
 		cmocka_unit_test(test_adamw_without_bias2),
 		cmocka_unit_test(test_sum_squares_in_float),
+		cmocka_unit_test(test_accumulate_leaves_x),
 		cmocka_unit_test(test_sgd_without_nesterov),
 		cmocka_unit_test(test_lion_with_one_beta),
 		cmocka_unit_test(test_lamb_without_decay),

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/narrow.h"
 #include "comm/comm.h"
 #include "comm/emulated.h"
 
@@ -36,6 +37,8 @@ static void put(void *at, size_t i, mu_dtype type, int x)
 	switch (type) {
 	case MU_F32: ((float *)at)[i] = (float)x; break;
 	case MU_F64: ((double *)at)[i] = x; break;
+	case MU_BF16: ((uint16_t *)at)[i] = mu_bf16_bits((float)x); break;
+	case MU_F16: ((uint16_t *)at)[i] = mu_f16_bits((float)x); break;
 	case MU_I32: ((int32_t *)at)[i] = x; break;
 	case MU_I64: ((int64_t *)at)[i] = x; break;
 	default: ((uint8_t *)at)[i] = (uint8_t)x;
@@ -47,6 +50,8 @@ static int get(const void *at, size_t i, mu_dtype type)
 	switch (type) {
 	case MU_F32: return (int)((const float *)at)[i];
 	case MU_F64: return (int)((const double *)at)[i];
+	case MU_BF16: return (int)mu_bf16_float(((const uint16_t *)at)[i]);
+	case MU_F16: return (int)mu_f16_float(((const uint16_t *)at)[i]);
 	case MU_I32: return ((const int32_t *)at)[i];
 	case MU_I64: return (int)((const int64_t *)at)[i];
 	default: return ((const uint8_t *)at)[i];
@@ -111,6 +116,8 @@ static void test_all_reduce(void **state)
 				if (types[t] != MU_U8 || how != MU_SUM)
 					check_all_reduce(counts[c], types[t], (mu_reduce)how);
 	check_all_reduce(5000011, MU_F32, MU_SUM);
+	check_all_reduce(20021, MU_BF16, MU_SUM);
+	check_all_reduce(20021, MU_F16, MU_SUM);
 }
 
 static void test_broadcast(void **state)
@@ -179,6 +186,8 @@ static void test_reduce_scatter(void **state)
 			for (int in_place = 0; in_place < 2 && types[t] != MU_U8; in_place++)
 				check_reduce_scatter(counts[c], types[t], in_place);
 	check_reduce_scatter(1000003, MU_F32, false);
+	check_reduce_scatter(10007, MU_BF16, false);
+	check_reduce_scatter(10007, MU_F16, true);
 }
 
 static void check_all_to_all(size_t count, mu_dtype type)
@@ -323,7 +332,7 @@ static void test_refusals(void **state)
 	uint8_t byte = 0;
 	assert_int_equal(table->all_reduce_begin(comm, &byte, 1, MU_U8, MU_SUM, &pending, &e), MURAL_BUG);
 	e = (mural_error){0};
-	assert_int_equal(table->all_reduce_begin(comm, &byte, 1, MU_BF16, MU_SUM, &pending, &e), MURAL_BUG);
+	assert_int_equal(table->all_reduce_begin(comm, &byte, 1, MU_BF16, MU_MAX, &pending, &e), MURAL_BUG);
 	e = (mural_error){0};
 	assert_int_equal(table->broadcast_begin(comm, &byte, 1, size, &pending, &e), MURAL_BUG);
 	pending.request = &byte;

@@ -35,6 +35,7 @@ void trial_case_settle(trial_side *s);
 void trial_case_adamw(trial_side *s);
 void trial_case_sum_squares(trial_side *s);
 void trial_case_cast(trial_side *s);
+void trial_case_accumulate(trial_side *s);
 void trial_case_sgd(trial_side *s);
 void trial_case_lion(trial_side *s);
 void trial_case_lamb(trial_side *s);

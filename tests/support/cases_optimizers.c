@@ -45,6 +45,16 @@ static void expect_weights(trial_side *s, const void *parameter, const float *ma
 		trial_expect(s, master, MU_F32, 3, magnitude);
 }
 
+void trial_case_accumulate(trial_side *s)
+{
+	mu_accumulate op = {.type = s->type, .n = draw_n(s)};
+	op.x = changed(s, "x", s->type, op.n);
+	op.sum = changed(s, "sum", MU_F32, op.n);
+	trial_call(s, "accumulate", s->table->accumulate(s->context, &op, &s->err));
+	trial_expect(s, op.sum, MU_F32, 2, 2 * MOST);
+	trial_expect_bits(s, op.x);
+}
+
 void trial_case_sgd(trial_side *s)
 {
 	mu_sgd op = {.type = s->type, .n = draw_n(s)};

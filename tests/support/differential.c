@@ -22,6 +22,7 @@ const trial_case trial_cases[] = {
         {"adamw", trial_case_adamw, 0},
         {"sum_squares", trial_case_sum_squares, 0},
         {"cast", trial_case_cast, 0},
+        {"accumulate", trial_case_accumulate, offsetof(mu_ops, accumulate)},
         {"sgd", trial_case_sgd, offsetof(mu_ops, sgd)},
         {"lion", trial_case_lion, offsetof(mu_ops, lion)},
         {"lamb", trial_case_lamb, offsetof(mu_ops, lamb)},

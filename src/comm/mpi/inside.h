@@ -85,6 +85,7 @@ typedef struct mu_mpi_comm {
 	mu_comm base;
 	mu_comm_facts facts;
 	MPI_Comm world; /* our own duplicate */
+	MPI_Op add_bf16, add_f16; /* on MPI_UINT16_T */
 	bool initialised; /* by us, so ours to finalise */
 	size_t limit; /* bytes of one MPI call */
 
@@ -108,6 +109,10 @@ typedef struct mu_mpi_comm {
 /* steps.c: how a job becomes MPI calls. Both return MPI's own code. */
 void mu_mpi_plan(const mu_mpi_comm *comm, mu_mpi_job *job);
 int mu_mpi_start(const mu_mpi_comm *comm, mu_mpi_job *job);
+
+/* narrow.c: sums of types that MPI does not know. make returns MPI's own code. */
+int mu_mpi_narrow_make(mu_mpi_comm *comm);
+void mu_mpi_narrow_free(mu_mpi_comm *comm);
 
 /* thread.c: "Open MPI 4.1.4"; may be called before MPI is started. */
 void mu_mpi_library(char *out, size_t capacity);

@@ -85,6 +85,7 @@ static mural_status mpi_open(mu_comm **out, mural_error *err)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the MPI ring");
 	comm->base.table = &table;
 	comm->world = MPI_COMM_NULL;
+	comm->add_bf16 = comm->add_f16 = MPI_OP_NULL;
 	comm->limit = call_limit();
 	comm->heart.sending = comm->heart.receiving = MPI_REQUEST_NULL;
 	init_lock(comm);

@@ -18,12 +18,19 @@ static MPI_Datatype mpi_type(mu_dtype type)
 	case MU_F64: return MPI_DOUBLE;
 	case MU_I32: return MPI_INT32_T;
 	case MU_I64: return MPI_INT64_T;
+	case MU_BF16:
+	case MU_F16: return MPI_UINT16_T; /* with operations of our own */
 	default: return MPI_UINT8_T; /* MU_U8: check.h refuses the rest */
 	}
 }
 
-static MPI_Op mpi_op(mu_reduce how)
+static MPI_Op mpi_op(const mu_mpi_comm *comm, const mu_mpi_job *job)
 {
+	if (job->type == MU_BF16)
+		return comm->add_bf16;
+	if (job->type == MU_F16)
+		return comm->add_f16;
+	const mu_reduce how = job->how;
 	return how == MU_SUM ? MPI_SUM : how == MU_MAX ? MPI_MAX : MPI_MIN;
 }
 
@@ -102,7 +109,7 @@ static int start_reduce_by_rank(const mu_mpi_comm *comm, mu_mpi_job *job, size_t
 	const char *from = (const char *)block(job, job->from, root) + at * job->width;
 	char *to = (char *)job->to + at * job->width;
 	bool in_place = root == comm->facts.rank && from == to;
-	return MPI_Ireduce(in_place ? MPI_IN_PLACE : from, to, (int)n, mpi_type(job->type), mpi_op(job->how), root,
+	return MPI_Ireduce(in_place ? MPI_IN_PLACE : from, to, (int)n, mpi_type(job->type), mpi_op(comm, job), root,
 	                   comm->world, &job->request);
 }
 
@@ -115,13 +122,13 @@ int mu_mpi_start(const mu_mpi_comm *comm, mu_mpi_job *job)
 	char *to = (char *)job->to + at * job->width;
 	switch (job->kind) {
 	case MU_MPI_ALL_REDUCE:
-		return MPI_Iallreduce(MPI_IN_PLACE, to, (int)n, mpi_type(job->type), mpi_op(job->how), comm->world,
+		return MPI_Iallreduce(MPI_IN_PLACE, to, (int)n, mpi_type(job->type), mpi_op(comm, job), comm->world,
 		                      &job->request);
 	case MU_MPI_BROADCAST: return MPI_Ibcast(to, (int)n, MPI_BYTE, job->root, comm->world, &job->request);
 	case MU_MPI_REDUCE_SCATTER:
 		if (reduces_by_rank(comm, job))
 			return start_reduce_by_rank(comm, job, at, n, (int)(job->step / pieces(job)));
-		return MPI_Ireduce_scatter_block(job->from, to, (int)n, mpi_type(job->type), mpi_op(job->how),
+		return MPI_Ireduce_scatter_block(job->from, to, (int)n, mpi_type(job->type), mpi_op(comm, job),
 		                                 comm->world, &job->request);
 	default: return start_blocks(comm, job, at, n);
 	}

@@ -60,6 +60,8 @@ static mural_status read_facts(mu_mpi_comm *comm, mural_error *err)
 	if (!code)
 		code = MPI_Comm_set_errhandler(comm->world, MPI_ERRORS_RETURN);
 	if (!code)
+		code = mu_mpi_narrow_make(comm);
+	if (!code)
 		code = MPI_Comm_split_type(comm->world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
 	if (code)
 		return mpi_failed(err, code, "at start");
@@ -102,6 +104,7 @@ static mural_status open_mpi(mu_mpi_comm *comm, mural_error *err)
 static void close_mpi(mu_mpi_comm *comm)
 {
 	mu_mpi_heart_end(comm);
+	mu_mpi_narrow_free(comm);
 	if (comm->world != MPI_COMM_NULL)
 		MPI_Comm_free(&comm->world);
 	if (comm->initialised)

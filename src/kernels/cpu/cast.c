@@ -1,4 +1,4 @@
-/* From one floating type to another. The pairs that training uses (fp32 and bf16) are vector loops on the bits; the
+/* From one floating type to another. The pairs that training uses (fp32 with bf16 or fp16) are vector loops on the bits; the
  * others go element by element through double, one rounding each. Bound by memory bandwidth. A part is a block.
  * SPDX-License-Identifier: MIT */
 #include <string.h>
@@ -27,6 +27,18 @@ MU_CPU_KERNEL(cast_blocks)
 #pragma omp simd
 		for (size_t i = first; i < last; i++)
 			to[i] = mu_bf16_float(from[i]);
+	} else if (op->from_type == MU_F32 && op->to_type == MU_F16) {
+		const float *from = op->from;
+		uint16_t *to = op->to;
+#pragma omp simd
+		for (size_t i = first; i < last; i++)
+			to[i] = mu_f16_bits(from[i]);
+	} else if (op->from_type == MU_F16 && op->to_type == MU_F32) {
+		const uint16_t *from = op->from;
+		float *to = op->to;
+#pragma omp simd
+		for (size_t i = first; i < last; i++)
+			to[i] = mu_f16_float(from[i]);
 	} else {
 		for (size_t i = first; i < last; i++)
 			mu_element_store(op->to_type, op->to, i, mu_element_load(op->from_type, op->from, i));

@@ -12,8 +12,8 @@
  *     mu_cpu_run(context, scale_rows, &(struct scale){...}, rows);
  *
  * Variants: every file of an operation, and rows.c, is compiled once per processor level (baseline, AVX2, AVX-512)
- * and element type (fp32, bf16; real.h), with the compiler's flags for the level, MU_CPU_LEVEL and perhaps
- * MU_CPU_BF16 set; names that leave the file get both appended here. table.c picks the rows at run time, and a test
+ * and element type (fp32, bf16, fp16; real.h), with the compiler's flags for the level, MU_CPU_LEVEL and perhaps
+ * MU_CPU_BF16 or MU_CPU_F16 set; names that leave the file get both appended here. table.c picks the rows at run time, and a test
  * can force each level. Two other ways were weighed:
  * target_clones needs ifunc, which sanitizers, musl and clang 14 lack; one body inlined into functions with target
  * attributes leaves 64-byte vectors in memory where AVX-512 is off (attention ten times slower with AVX2).
@@ -74,12 +74,15 @@ mu_cpu_level mu_cpu_detect(mu_cpu_level limit);
 /* The rows of one variant; only the rows of the struct are filled. */
 extern const mu_ops mu_cpu_rows_base_f32, mu_cpu_rows_avx2_f32, mu_cpu_rows_avx512_f32;
 extern const mu_ops mu_cpu_rows_base_bf16, mu_cpu_rows_avx2_bf16, mu_cpu_rows_avx512_bf16;
+extern const mu_ops mu_cpu_rows_base_f16, mu_cpu_rows_avx2_f16, mu_cpu_rows_avx512_f16;
 
 #ifndef MU_CPU_LEVEL
 #define MU_CPU_LEVEL base
 #endif
-#ifdef MU_CPU_BF16
+#if defined(MU_CPU_BF16)
 #define MU_CPU_TYPE bf16
+#elif defined(MU_CPU_F16)
+#define MU_CPU_TYPE f16
 #else
 #define MU_CPU_TYPE f32
 #endif
@@ -114,6 +117,7 @@ extern const mu_ops mu_cpu_rows_base_bf16, mu_cpu_rows_avx2_bf16, mu_cpu_rows_av
 #define mu_cpu_sum_squares MU_CPU_VARIANT(mu_cpu_sum_squares)
 #define mu_cpu_sum_squares_workspace MU_CPU_VARIANT(mu_cpu_sum_squares_workspace)
 #define mu_cpu_cast MU_CPU_VARIANT(mu_cpu_cast)
+#define mu_cpu_accumulate MU_CPU_VARIANT(mu_cpu_accumulate)
 #define mu_cpu_sgd MU_CPU_VARIANT(mu_cpu_sgd)
 #define mu_cpu_lion MU_CPU_VARIANT(mu_cpu_lion)
 #define mu_cpu_lamb MU_CPU_VARIANT(mu_cpu_lamb)
@@ -156,6 +160,7 @@ mural_status mu_cpu_adamw(mu_ops_context *c, const mu_adamw *op, mural_error *er
 mural_status mu_cpu_sum_squares(mu_ops_context *c, const mu_sum_squares *op, mural_error *err);
 size_t mu_cpu_sum_squares_workspace(mu_ops_context *c, const mu_sum_squares *op);
 mural_status mu_cpu_cast(mu_ops_context *c, const mu_cast *op, mural_error *err);
+mural_status mu_cpu_accumulate(mu_ops_context *c, const mu_accumulate *op, mural_error *err);
 mural_status mu_cpu_sgd(mu_ops_context *c, const mu_sgd *op, mural_error *err);
 mural_status mu_cpu_lion(mu_ops_context *c, const mu_lion *op, mural_error *err);
 mural_status mu_cpu_lamb(mu_ops_context *c, const mu_lamb *op, mural_error *err);

@@ -1,4 +1,4 @@
-/* Matrix products of mu_real: by oneDNN as they are, or in fp32 where bf16 instructions are missing or slow.
+/* Matrix products of mu_real: by oneDNN as they are, or in fp32 where bf16 instructions are missing or slow, and for fp16.
  *
  * In fp32: b and the bias are widened once, a and the result a piece of about PIECE rows at a time, so that a piece is
  * still in the second-level cache when the product reads it and when it is rounded. Products of two bf16 numbers are
@@ -23,7 +23,7 @@ struct widened {
 
 static bool as_they_are(const mu_ops_context *c, const mu_dnnl_shape *shape)
 {
-	return shape->type == MU_F32 || c->bf16_products;
+	return shape->type == MU_F32 || (shape->type == MU_BF16 && c->bf16_products);
 }
 
 static size_t whole_lines(size_t floats)

@@ -1,44 +1,28 @@
-/* mu_real: one element of activations, parameters and gradients, float or bf16, and the way to floats and back.
+/* mu_real: one element of activations, parameters and gradients, float, bf16 or fp16, and the way to floats and back.
  *
  * Every file of an operation is compiled once per type (cpu.h says how). It keeps its arrays as mu_real, computes in
  * float, and meets the type only here: mu_wide and mu_narrow for an element, mu_real_load and mu_real_store for a
- * register of them. A bf16 number is a struct, so that arithmetic on it by mistake does not compile.
+ * register of them. A narrow number is a struct, so that arithmetic on it by mistake does not compile.
  *
- * bf16 is the upper half of a float: widening is exact; narrowing rounds to nearest even, a NaN stays one, made quiet.
- * On the bits, in every level: the instruction of AVX512_BF16 takes subnormal numbers for zero, and results would
- * differ between processors.
+ * Widening is exact; narrowing rounds to nearest even, a NaN stays one, made quiet (base/narrow.h). On the bits, in every
+ * level: the instruction of AVX512_BF16 takes subnormal numbers for zero, and results would differ between processors.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_KERNELS_CPU_REAL_H
 #define MU_KERNELS_CPU_REAL_H
 
+#include "base/narrow.h"
 #include "kernels/cpu/simd.h"
 
-/* Round to nearest even by adding half a unit, less one when the kept part is even; a NaN is made quiet instead, lest
- * the carry turn it into an infinity. */
-MU_CPU_INLINE uint16_t mu_bf16_bits(float x)
-{
-	uint32_t bits;
-	memcpy(&bits, &x, sizeof bits);
-	const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
-	const uint32_t quiet = (bits >> 16 & 0x8000u) | 0x7fc0u;
-	return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
-}
-
-MU_CPU_INLINE float mu_bf16_float(uint16_t upper)
-{
-	const uint32_t bits = (uint32_t)upper << 16;
-	float x;
-	memcpy(&x, &bits, sizeof x);
-	return x;
-}
-
-#ifdef MU_CPU_BF16
-#define MU_REAL MU_BF16
+#if defined(MU_CPU_BF16) || defined(MU_CPU_F16)
 typedef struct mu_real {
 	uint16_t bits;
 } mu_real;
 typedef uint16_t mu_real_half __attribute__((vector_size(MU_SIMD_BYTES / 2)));
 typedef uint16_t mu_real_memory __attribute__((vector_size(MU_SIMD_BYTES / 2), aligned(2), may_alias));
+#endif
+
+#if defined(MU_CPU_BF16)
+#define MU_REAL MU_BF16
 
 MU_CPU_INLINE float mu_wide(mu_real x)
 {
@@ -62,6 +46,40 @@ MU_CPU_INLINE void mu_real_store(mu_real *p, mu_simd x)
 	                   quiet = (bits >> 16 & 0x8000u) | 0x7fc0u;
 	const mu_simd_bits is_nan = (mu_simd_bits)(x != x);
 	*(mu_real_memory *)p = __builtin_convertvector((rounded & ~is_nan) | (quiet & is_nan), mu_real_half);
+}
+#elif defined(MU_CPU_F16)
+#define MU_REAL MU_F16
+
+MU_CPU_INLINE float mu_wide(mu_real x)
+{
+	return mu_f16_float(x.bits);
+}
+
+MU_CPU_INLINE mu_real mu_narrow(float x)
+{
+	return (mu_real){mu_f16_bits(x)};
+}
+
+/* The same steps as in base/narrow.h, a register at a time. */
+MU_CPU_INLINE mu_simd mu_real_load(const mu_real *p)
+{
+	const mu_simd_bits half = __builtin_convertvector(*(const mu_real_memory *)p, mu_simd_bits);
+	const mu_simd_bits size = (half & 0x7fffu) << 13, sign = (half & 0x8000u) << 16;
+	const mu_simd_bits finite = (mu_simd_bits)((mu_simd)size * 0x1p112f);
+	return (mu_simd)(sign | finite | ((mu_simd_bits)(size >= 0x0f800000u) & 0x7f800000u));
+}
+
+MU_CPU_INLINE void mu_real_store(mu_real *p, mu_simd x)
+{
+	const mu_simd_bits bits = (mu_simd_bits)x, sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+	const mu_simd_bits normal = (size - (112u << 23) + 0xfffu + (size >> 13 & 1)) >> 13;
+	const mu_simd_bits small = (mu_simd_bits)((mu_simd)size + 0.5f) - 0x3f000000u;
+	const mu_simd_bits is_small = (mu_simd_bits)(size < 0x38800000u),
+	                   is_large = (mu_simd_bits)(size >= 0x477ff000u), is_nan = (mu_simd_bits)(size > 0x7f800000u);
+	mu_simd_bits half = (small & is_small) | (normal & ~is_small);
+	half = (half & ~is_large) | (is_large & 0x7c00u);
+	half = (half & ~is_nan) | (is_nan & 0x7e00u);
+	*(mu_real_memory *)p = __builtin_convertvector(sign | half, mu_real_half);
 }
 #else
 #define MU_REAL MU_F32

@@ -24,6 +24,7 @@ const mu_ops mu_cpu_rows = {
         .sum_squares = mu_cpu_sum_squares,
         .sum_squares_workspace = mu_cpu_sum_squares_workspace,
         .cast = mu_cpu_cast,
+        .accumulate = mu_cpu_accumulate,
         .sgd = mu_cpu_sgd,
         .lion = mu_cpu_lion,
         .lamb = mu_cpu_lamb,

@@ -12,9 +12,10 @@
 #endif
 
 #ifdef MU_CPU_X86
-static const mu_ops *const variants[MU_CPU_LEVELS][2] = {{&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16},
-                                                         {&mu_cpu_rows_avx2_f32, &mu_cpu_rows_avx2_bf16},
-                                                         {&mu_cpu_rows_avx512_f32, &mu_cpu_rows_avx512_bf16}};
+static const mu_ops *const variants[MU_CPU_LEVELS][3] = {
+        {&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16, &mu_cpu_rows_base_f16},
+        {&mu_cpu_rows_avx2_f32, &mu_cpu_rows_avx2_bf16, &mu_cpu_rows_avx2_f16},
+        {&mu_cpu_rows_avx512_f32, &mu_cpu_rows_avx512_bf16, &mu_cpu_rows_avx512_f16}};
 
 static mu_cpu_level best_level(void)
 {
@@ -26,9 +27,10 @@ static mu_cpu_level best_level(void)
 	return avx512 ? MU_CPU_AVX512 : MU_CPU_AVX2;
 }
 #else
-static const mu_ops *const variants[MU_CPU_LEVELS][2] = {{&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16},
-                                                         {&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16},
-                                                         {&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16}};
+static const mu_ops *const variants[MU_CPU_LEVELS][3] = {
+        {&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16, &mu_cpu_rows_base_f16},
+        {&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16, &mu_cpu_rows_base_f16},
+        {&mu_cpu_rows_base_f32, &mu_cpu_rows_base_bf16, &mu_cpu_rows_base_f16}};
 
 static mu_cpu_level best_level(void)
 {
@@ -83,12 +85,12 @@ static void cpu_close(mu_ops_context *context)
 static bool cpu_supports(mu_ops_context *context, mu_dtype type)
 {
 	(void)context;
-	return type == MU_F32 || type == MU_BF16;
+	return type == MU_F32 || type == MU_BF16 || type == MU_F16;
 }
 
 static const mu_ops *rows_of(const mu_ops_context *c, mu_dtype type)
 {
-	return variants[c->level][type == MU_BF16];
+	return variants[c->level][type == MU_BF16 ? 1 : type == MU_F16 ? 2 : 0];
 }
 
 /* Each row at the level of its context, for the type of the call. */
@@ -147,6 +149,7 @@ static mural_status settle(mu_ops_context *c, const mu_settle *call, mural_error
 	return mu_ops_reference.settle(NULL, call, err);
 }
 
+ROW(accumulate, accumulate)
 ROW(sgd, sgd)
 ROW(lion, lion)
 ROW(lamb, lamb)
@@ -187,6 +190,7 @@ const mu_ops mu_ops_cpu = {
         .sum_squares = sum_squares,
         .sum_squares_workspace = sum_squares_workspace,
         .cast = cast,
+        .accumulate = accumulate,
         .sgd = sgd,
         .lion = lion,
         .lamb = lamb,

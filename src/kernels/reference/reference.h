@@ -28,6 +28,7 @@ mural_status mu_reference_settle(mu_ops_context *context, const mu_settle *op, m
 mural_status mu_reference_adamw(mu_ops_context *context, const mu_adamw *op, mural_error *err);
 mural_status mu_reference_sum_squares(mu_ops_context *context, const mu_sum_squares *op, mural_error *err);
 mural_status mu_reference_cast(mu_ops_context *context, const mu_cast *op, mural_error *err);
+mural_status mu_reference_accumulate(mu_ops_context *context, const mu_accumulate *op, mural_error *err);
 mural_status mu_reference_sgd(mu_ops_context *context, const mu_sgd *op, mural_error *err);
 mural_status mu_reference_lion(mu_ops_context *context, const mu_lion *op, mural_error *err);
 mural_status mu_reference_lamb(mu_ops_context *context, const mu_lamb *op, mural_error *err);

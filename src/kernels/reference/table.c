@@ -84,6 +84,7 @@ const mu_ops mu_ops_reference = {
         .sum_squares = mu_reference_sum_squares,
         .sum_squares_workspace = sum_squares_workspace,
         .cast = mu_reference_cast,
+        .accumulate = mu_reference_accumulate,
         .sgd = mu_reference_sgd,
         .lion = mu_reference_lion,
         .lamb = mu_reference_lamb,
