@@ -92,6 +92,14 @@ typedef struct mural_schedule_config {
 
 typedef enum mural_precision { MURAL_FP32, MURAL_BF16, MURAL_FP16 } mural_precision;
 
+/* Of gradients: the model's (its precision), or another. */
+typedef enum mural_number_type {
+	MURAL_TYPE_MODEL,
+	MURAL_TYPE_FP32,
+	MURAL_TYPE_FP16,
+	MURAL_TYPE_BF16
+} mural_number_type;
+
 typedef enum mural_offload { MURAL_OFFLOAD_NONE, MURAL_OFFLOAD_CPU, MURAL_OFFLOAD_NVME } mural_offload;
 
 typedef struct mural_engine_config {
@@ -100,6 +108,8 @@ typedef struct mural_engine_config {
 	unsigned initial_scale_power, loss_scale_window, hysteresis;
 	bool consecutive_hysteresis;
 	double min_loss_scale;
+	mural_number_type grad_accum_type; /* how gradients are kept and added up over micro-batches: MODEL or FP32 */
+	mural_number_type communication_type; /* how they travel between ranks */
 	int zero_stage; /* 0 .. 3 */
 	uint64_t reduce_bucket; /* elements; default 5e8 */
 	uint64_t allgather_bucket; /* elements; default 5e8 */

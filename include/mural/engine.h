@@ -58,7 +58,10 @@ typedef struct mural_step_facts {
 	uint64_t step; /* optimizer steps so far, this one included */
 	uint64_t images;
 	double loss, top1, top5; /* mean loss; fractions */
-	double learning_rate, gradient_norm; /* norm before clipping */
+	double learning_rate, gradient_norm; /* norm before clipping, of the unscaled gradient */
+	double loss_scale; /* that the gradients of this step had; 1 without loss scaling */
+	bool skipped; /* an overflow: weights, moments and schedule are as they were */
+	uint64_t skipped_steps; /* so far */
 	/* seconds on this rank */
 	double seconds, data_seconds, forward_seconds, backward_seconds, exposed_seconds, hidden_seconds,
 	        optimizer_seconds;

@@ -100,6 +100,20 @@ static mural_status share_spans(mural_engine *engine, const mu_store *store, mur
 	return MURAL_OK;
 }
 
+/* Counters go on. The loss scale does, unless the set is from another precision, or has another static scale. */
+static mu_carried go_on_from(const mural_engine *engine, const mu_carried *saved)
+{
+	mu_carried carried = mu_engine_first_carried(&engine->config);
+	if (mu_engine_loss_scaling(&engine->config).dynamic && saved->hysteresis > 0) {
+		carried = *saved;
+		if (carried.hysteresis > engine->config.engine.hysteresis)
+			carried.hysteresis = engine->config.engine.hysteresis;
+	}
+	carried.applied = saved->applied;
+	carried.skipped = saved->skipped;
+	return carried;
+}
+
 mural_status mu_checkpoint_load(mural_engine *engine, const char *set, mu_run_totals *totals, mural_error *err)
 {
 	mu_checkpoint_state state = {0};
@@ -112,8 +126,10 @@ mural_status mu_checkpoint_load(mural_engine *engine, const char *set, mu_run_to
 	MU_TRY_OUT(share_state(engine, &state, err));
 	MU_TRY_OUT(share_spans(engine, &mirror.store, err));
 	status = mu_mirror_write(&mirror, err);
+	if (status == MURAL_OK)
+		status = mu_engine_round_masters(engine, err);
 	if (status == MURAL_OK) {
-		mu_carried carried = {.loss_scale = 1, .applied = (double)state.updates_applied};
+		const mu_carried carried = go_on_from(engine, &state.carried);
 		status = mu_ledger_start(&engine->ledger, &carried, err);
 	}
 	MU_TRY_OUT(mu_comm_agree(engine->comm, status, err));

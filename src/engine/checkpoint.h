@@ -95,7 +95,8 @@ size_t mu_checkpoint_match(mu_match matches[MU_MATCHES], const mural_config *con
 
 /* state.json. */
 typedef struct mu_checkpoint_state {
-	uint64_t step, updates_applied; /* optimizer steps, and those that were not skipped */
+	uint64_t step; /* optimizer steps */
+	mu_carried carried; /* updates applied and skipped, loss scale */
 	uint64_t epoch, step_in_epoch; /* of the next step, both from 0 */
 	int ranks; /* that wrote it; any number may read it */
 	mu_run_totals totals;

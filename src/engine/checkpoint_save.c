@@ -229,7 +229,7 @@ static mural_status prepare(mural_engine *engine, mu_saving *s, const mu_run_tot
 	s->metric = engine->config.validation.metric;
 	MU_TRY(keep_history(s, totals, err));
 	s->state.step = engine->steps_done;
-	s->state.updates_applied = (uint64_t)engine->ledger.seen->carried.applied;
+	s->state.carried = engine->ledger.seen->carried;
 	s->state.epoch = engine->steps_done / engine->steps_per_epoch;
 	s->state.step_in_epoch = engine->steps_done % engine->steps_per_epoch;
 	s->state.ranks = engine->ranks->size;

@@ -111,7 +111,11 @@ mural_status mu_checkpoint_state_write(const char *path, const mu_checkpoint_sta
 	mu_json_unsigned(&json, "version", VERSION);
 	mu_json_string(&json, "mural_version", MU_VERSION);
 	mu_json_unsigned(&json, "step", state->step);
-	mu_json_unsigned(&json, "updates_applied", state->updates_applied);
+	mu_json_unsigned(&json, "updates_applied", (uint64_t)state->carried.applied);
+	mu_json_unsigned(&json, "updates_skipped", (uint64_t)state->carried.skipped);
+	mu_json_number(&json, "loss_scale", state->carried.loss_scale);
+	mu_json_unsigned(&json, "clean_updates", (uint64_t)state->carried.clean);
+	mu_json_unsigned(&json, "hysteresis", (uint64_t)state->carried.hysteresis);
 	mu_json_unsigned(&json, "epoch", state->epoch);
 	mu_json_unsigned(&json, "step_in_epoch", state->step_in_epoch);
 	mu_json_integer(&json, "ranks", state->ranks);
@@ -207,6 +211,19 @@ static void read_totals(reader *r, const mu_hjson_value *root, mu_run_totals *to
 	read_rows(r, mu_hjson_member(root, "epochs"), totals);
 }
 
+static void read_carried(reader *r, const mu_hjson_value *root, mu_carried *carried)
+{
+	carried->applied = (double)read_whole(r, root, "updates_applied");
+	if (!mu_hjson_member(root, "loss_scale")) /* a state of fp32 from before there was one */
+		return;
+	carried->skipped = (double)read_whole(r, root, "updates_skipped");
+	carried->loss_scale = read_real(r, root, "loss_scale");
+	carried->clean = (double)read_whole(r, root, "clean_updates");
+	carried->hysteresis = (double)read_whole(r, root, "hysteresis");
+	if (!(carried->loss_scale > 0))
+		r->missing = "loss_scale";
+}
+
 /* All that differs, in one message. */
 static mural_status compare(const char *path, const mu_hjson_value *theirs, const mu_match *matches, size_t n,
                             mural_error *err)
@@ -238,7 +255,7 @@ static mural_status read_tree(const char *path, const mu_hjson_value *root, mu_c
 	if (!state->totals.epochs)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the history of the run");
 	state->step = read_whole(&r, root, "step");
-	state->updates_applied = read_whole(&r, root, "updates_applied");
+	read_carried(&r, root, &state->carried);
 	state->epoch = read_whole(&r, root, "epoch");
 	state->step_in_epoch = read_whole(&r, root, "step_in_epoch");
 	uint64_t ranks = read_whole(&r, root, "ranks");

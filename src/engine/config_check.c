@@ -6,12 +6,31 @@
 
 #include "model/vit.h"
 
+/* Types that must be the precision's, or for gradients fp32. */
+static mural_status check_type(mu_config_build *b, const char *key, int given, bool or_fp32)
+{
+	static const mural_number_type of[] = {MURAL_TYPE_FP32, MURAL_TYPE_BF16, MURAL_TYPE_FP16};
+	static const char *const names[] = {"model", "fp32", "fp16", "bf16"};
+	const int model = (int)of[b->values.config.engine.precision];
+	if (given == MURAL_TYPE_MODEL || given == model || (or_fp32 && given == MURAL_TYPE_FP32))
+		return MURAL_OK;
+	return mu_config_fail_row(b, mu_config_find(key), "expected %s%s, the type of the model's parameters, got %s",
+	                          names[model], or_fp32 && model != MURAL_TYPE_FP32 ? " or fp32" : "", names[given]);
+}
+
+static mural_status check_types(mu_config_build *b)
+{
+	const int accumulated = (int)b->values.config.engine.grad_accum_type;
+	MU_TRY(check_type(b, "data_types.param_dtype", b->values.param_type, false));
+	return check_type(b, "data_types.grad_accum_dtype", accumulated, true);
+}
+
 static mural_status check_precision(mu_config_build *b)
 {
 	size_t fp16 = mu_config_find("fp16.enabled"), bf16 = mu_config_find("bf16.enabled");
 	char where[2 * MU_HJSON_WHERE], one[MU_HJSON_WHERE];
 	if (!b->values.fp16 || !b->values.bf16)
-		return MURAL_OK;
+		return check_types(b);
 	mu_config_origin_text(b, bf16, one);
 	snprintf(where, sizeof where, "%s\n", one);
 	strncat(where, mu_config_origin_text(b, fp16, one), MU_HJSON_WHERE);

@@ -130,6 +130,7 @@ static mu_config_values values_of(const mural_config *config)
 	v.fp16 = config->engine.precision == MURAL_FP16;
 	v.bf16 = config->engine.precision == MURAL_BF16;
 	v.adam_w_mode = config->optimizer.kind != MURAL_OPTIMIZER_ADAM;
+	v.param_type = MURAL_TYPE_MODEL;
 	v.muon_lr = config->optimizer.lr;
 	snprintf(v.model, sizeof v.model, "%s", config->model.preset);
 	if (config->schedule.kind >= MURAL_SCHEDULE_WARMUP)

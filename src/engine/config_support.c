@@ -118,10 +118,6 @@ mural_status mural_config_check_supported(const mural_config *config, const mura
 	static const char *const devices[] = {"none", "cpu", "nvme"};
 	const mural_engine_config *e = &config->engine;
 	char value[40];
-	if (e->precision == MURAL_FP16)
-		return not_supported(report, "fp16.enabled", "true", " yet: this build trains in fp32", err);
-	if (e->precision == MURAL_BF16)
-		return not_supported(report, "bf16.enabled", "true", " yet: this build trains in fp32", err);
 	if (config->optimizer.kind == MURAL_OPTIMIZER_OTHER) {
 		snprintf(value, sizeof value, "\"%s\"", config->optimizer.name);
 		return not_supported(report, "optimizer.type", value,

@@ -100,8 +100,9 @@ const mu_config_row mu_config_rows[] = {
         {"gradient_allreduce_op", CHOICE, CHANGES, .range = "mean|sum", IS("mean"),
          .help = "how ranks' gradients are joined"},
         {"managed_gradient_accumulation", BOOL, CHANGES, IS("true"), .help = "false: the caller marks the boundary"},
-        {"communication_data_type", CHOICE, CHANGES, .flags = MU_CONFIG_NULL | MU_CONFIG_FOLD,
-         .range = "fp32|fp16|bf16", IS("fp32"), .help = "type of gradients on the wire; null = the model's"},
+        {"communication_data_type", CHOICE, .flags = MU_CONFIG_NULL | MU_CONFIG_FOLD, .range = "model|fp32|fp16|bf16",
+         IS("model"), AT(config.engine.communication_type),
+         .help = "type of gradients on the wire; null = the model's"},
         {"seq_parallel_communication_data_type", CHOICE, TUNES, .flags = MU_CONFIG_FOLD, .range = "fp32|fp16|bf16",
          IS("fp32"), .help = "the same with sequence parallelism"},
         {"sparse_gradients", BOOL, TUNES, IS("false"), .help = "row-sparse reduction of embeddings; a ViT has none"},
@@ -122,12 +123,11 @@ const mu_config_row mu_config_rows[] = {
         {"vocabulary_size", WHOLE, TUNES, NULLABLE, FROM_1, .help = "checks alignment of a vocabulary"},
 
         {"data_types", BLOCK, .help = "types of gradients and buffers"},
-        {"data_types.grad_accum_dtype", CHOICE, CHANGES, NULLABLE, .range = "fp32|fp16|bf16", IS("fp32"),
-         .help = "type in which micro-batches are summed; null = the model's"},
-        {"data_types.param_dtype", CHOICE, CHANGES, NULLABLE, .range = "fp32|fp16|bf16", IS("fp32"),
+        {"data_types.grad_accum_dtype", CHOICE, NULLABLE, .range = "model|fp32|fp16|bf16", IS("model"),
+         AT(config.engine.grad_accum_type), .help = "type in which micro-batches are summed; null = the model's"},
+        {"data_types.param_dtype", CHOICE, NULLABLE, .range = "model|fp32|fp16|bf16", IS("model"), AT(param_type),
          .help = "parameters"},
-        {"data_types.buffer_dtype", CHOICE, CHANGES, NULLABLE, .range = "fp32|fp16|bf16", IS("fp32"),
-         .help = "buffers"},
+        {"data_types.buffer_dtype", CHOICE, NULLABLE, .range = "fp32|fp16|bf16", IS("fp32"), .help = "buffers"},
 
         /* Optimizer. */
         {"optimizer", BLOCK, .help = "without this block: AdamW with lr 1e-3 and weight decay 0.01"},
@@ -247,7 +247,7 @@ const mu_config_row mu_config_rows[] = {
 
         /* Precision. */
         {"fp16", BLOCK, TYPED, .help = "half precision"},
-        {"fp16.enabled", BOOL, IS("false"), AT(fp16), .help = "train in fp16"},
+        {"fp16.enabled", .option = "fp16", BOOL, IS("false"), AT(fp16), .help = "train in fp16"},
         {"fp16.auto_cast", BOOL, IS("false"), .help = "nothing to do: inputs always get the model's type"},
         {"fp16.loss_scale", REAL, FROM_0, IS("0"), AT(config.engine.loss_scale), .help = "0 = dynamic"},
         {"fp16.initial_scale_power", WHOLE, .range = "[0, 64]", IS("16"), AT(config.engine.initial_scale_power),
@@ -262,7 +262,7 @@ const mu_config_row mu_config_rows[] = {
          .help = "smallest scale"},
         {"fp16.fp16_master_weights_and_grads", BOOL, CHANGES, IS("false"), .help = "no fp32 master copy"},
         {"bf16", BLOCK, TYPED, .help = "bfloat16"},
-        {"bf16.enabled", BOOL, IS("false"), AT(bf16), .help = "train in bf16"},
+        {"bf16.enabled", .option = "bf16", BOOL, IS("false"), AT(bf16), .help = "train in bf16"},
         {"bf16.immediate_grad_update", BOOL, TUNES, IS("false"), .help = "fold gradients into the master at once"},
         {"bf16.check_grad_overflow", BOOL, TUNES, IS("true"), .help = "skip steps with inf or NaN"},
         {"bf16.bf16_master_weights_and_grads", BOOL, CHANGES, IS("false"), .help = "no fp32 master copy"},

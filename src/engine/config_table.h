@@ -70,6 +70,7 @@ typedef struct mu_config_values {
 	mural_config config;
 	bool fp16, bf16; /* to engine.precision */
 	bool adam_w_mode; /* to optimizer.kind */
+	int param_type; /* must be the precision's */
 	double muon_lr; /* to optimizer.lr */
 	char optimizer_type[32]; /* as in the file */
 	int scheduler; /* index of scheduler.type */

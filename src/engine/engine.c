@@ -19,6 +19,7 @@ static mural_status create_parts(mural_engine *engine, const mural_engine_settin
 	MU_TRY(mural_model_config_check(&config->model, err));
 	MU_TRY(mu_vit_init(&engine->vit, &config->model, err));
 	MU_TRY(mu_engine_open_device(engine, err));
+	MU_TRY(mu_engine_check_types(engine, err));
 	MU_TRY(mu_engine_apply_rules(engine, err));
 	MU_TRY(mu_engine_allocate(engine, err));
 	if (!engine->training)
@@ -26,7 +27,11 @@ static mural_status create_parts(mural_engine *engine, const mural_engine_settin
 	MU_TRY(mu_pace_init(&engine->pace, settings->device, &engine->vit, err));
 	const mu_reducer_settings buckets = {.first_unit = engine->first_trained,
 	                                     .bucket_elements = config->engine.reduce_bucket,
-	                                     .overlap = config->engine.overlap_comm};
+	                                     .overlap = config->engine.overlap_comm,
+	                                     .wire_type = engine->store.settings.wire_type,
+	                                     .wire = engine->store.wire,
+	                                     .ops = engine->ops,
+	                                     .context = engine->context};
 	return mu_reducer_init(&engine->reducer, &engine->store, engine->comm, &buckets, err);
 }
 
@@ -38,10 +43,11 @@ static mural_status initialise(mural_engine *engine, const mu_store *store, mura
 	return MURAL_OK;
 }
 
-/* What follows from new weights: the average begins with them. */
+/* What follows from new weights: their narrow copy; and the average begins with them. */
 static mural_status follow_weights(mural_engine *engine, mural_error *err)
 {
 	const mu_store *store = &engine->store;
+	MU_TRY(mu_engine_round_masters(engine, err));
 	if (!store->average)
 		return MURAL_OK;
 	return engine->device.table->copy(engine->device.queue, store->average, mu_store_weights(store),
@@ -102,9 +108,15 @@ static mural_status clear_state(mural_engine *engine, mural_error *err)
 	return MURAL_OK;
 }
 
+static mural_status start_ledger(mural_engine *engine, mural_error *err)
+{
+	const mu_carried carried = mu_engine_first_carried(&engine->config);
+	return mu_ledger_start(&engine->ledger, &carried, err);
+}
+
 static mural_status first_state(mural_engine *engine, mural_error *err)
 {
-	mural_status status = mu_ledger_start(&engine->ledger, &(mu_carried){.loss_scale = 1}, err);
+	mural_status status = start_ledger(engine, err);
 	if (status == MURAL_OK && engine->training)
 		status = clear_state(engine, err);
 	MU_TRY(mu_comm_agree(engine->comm, status, err));

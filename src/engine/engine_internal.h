@@ -1,6 +1,7 @@
 /* The engine's parts, shared by the files of src/engine that make it up.
  *
  *     memory.c    plans and allocates blocks, lays out store and passes
+ *     precision.c types of spans, narrow copies, loss scaling
  *     rules.c     which tensors decay, are frozen, have rates of their own
  *     engine.c    creation, weights, facts           engine_device.c  operations and device
  *     step.c      one optimizer step
@@ -45,6 +46,21 @@ typedef struct mu_evaluated {
 	mu_loader *loader; /* each of its epochs is one evaluation; it fills the next one's first batches */
 } mu_evaluated;
 
+/* Steps in a row that may be skipped before the run is given up. */
+#define MU_MOST_SKIPPED 100
+
+/* What the host notes of one step on this rank. */
+typedef struct mu_step_state {
+	const mu_micro *counts; /* of the last micro-batch, on the device */
+	bool empty; /* it had no images of this rank */
+	uint32_t epoch;
+	uint64_t step_in_epoch;
+	uint64_t micro; /* micro-batches begun */
+	double data, forward, backward, exposed, hidden; /* seconds */
+} mu_step_state;
+
+#define MU_FAULT_TEXT 160
+
 typedef struct mu_saving mu_saving; /* checkpoint_save.c */
 
 struct mural_engine {
@@ -65,7 +81,8 @@ struct mural_engine {
 
 	bool shared; /* the host reads and writes the device's memory */
 	bool can_replay; /* the device captures, and nobody forbids it */
-	mu_replay replayed_micro, replayed_update; /* forward and backward of one micro-batch; from gradients to weights */
+	mu_replay replayed_micro,
+	        replayed_update; /* forward and backward of one micro-batch; from gradients to weights */
 
 	mu_block model, step, scratch, exchange; /* the last: pinned host memory */
 	mu_ledger ledger;
@@ -89,6 +106,7 @@ struct mural_engine {
 	mu_evaluated evaluated[MU_EVALUATED];
 	mural_schedule_config schedule; /* with the run's length filled in */
 	uint64_t steps_per_epoch, total_steps, steps_done;
+	unsigned skipped_in_a_row; /* steps */
 	bool stop_asked; /* on this rank, carried into the next step */
 	mural_status leaving; /* a failure outside the engine, carried into the next step */
 };
@@ -102,6 +120,26 @@ mural_status mu_engine_apply_rules(mural_engine *engine, mural_error *err);
 
 /* Operations, device, threads, context. */
 mural_status mu_engine_open_device(mural_engine *engine, mural_error *err);
+
+/* precision.c: types that the configuration means, and whether the operations have them. */
+mu_dtype mu_engine_type(const mural_config *config);
+mu_dtype mu_engine_gradient_type(const mural_config *config);
+mu_dtype mu_engine_wire_type(const mural_config *config);
+mural_status mu_engine_check_types(const mural_engine *engine, mural_error *err);
+/* What the first step is handed, and the rules of its loss scale. */
+mu_carried mu_engine_first_carried(const mural_config *config);
+mu_loss_scaling mu_engine_loss_scaling(const mural_config *config);
+/* Narrow parameters follow their masters; nothing where there are none. */
+mural_status mu_engine_round_masters(mural_engine *engine, mural_error *err);
+/* A unit's gradients of one micro-batch onto those of the step, where they are apart. */
+mural_status mu_engine_accumulate(mural_engine *engine, size_t unit, mural_error *err);
+/* Which spans the optimizer works on. */
+mu_update mu_engine_update(const mural_engine *engine);
+
+/* fault.c: all ranks, when a loss or gradient is not finite: where that began. The text is the same on all ranks, "" if nothing
+ * was found. The record is lost. */
+mural_status mu_engine_find_fault(mural_engine *engine, const mu_step_state *state, char text[MU_FAULT_TEXT],
+                                  mural_error *err);
 
 /* Plans memory, refuses what does not fit, allocates and lays everything out. engine_release_memory undoes it and takes a
  * half-made engine. */
@@ -129,15 +167,6 @@ mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data,
 
 /* All ranks: waits for the device; the ledger's view is then up to date. If any rank failed (status), all return an error. */
 mural_status mu_engine_read(mural_engine *engine, mural_status status, mural_error *err);
-
-/* What the host notes of one step on this rank. */
-typedef struct mu_step_state {
-	const mu_micro *counts; /* of the last micro-batch, on the device */
-	uint32_t epoch;
-	uint64_t step_in_epoch;
-	uint64_t micro; /* micro-batches begun */
-	double data, forward, backward, exposed, hidden; /* seconds */
-} mu_step_state;
 
 /* All ranks: everything of a step but its update. Afterwards the store's gradients are the sums over all ranks, times the
  * loss scale / planned, and the ledger holds the sums. A rank that failed returns its error; the others go on until they

@@ -13,12 +13,30 @@ typedef struct evaluation {
 	        *seen_B; /* best classes of one micro-batch, on the device and on the host; NULL without marks */
 } evaluation;
 
+static bool takes_average(const mural_engine *engine)
+{
+	return engine->store.average && engine->config.optimizer.ema_evaluate;
+}
+
+/* A narrow copy of the average lies where gradients are during steps. */
+static mural_status round_average(mural_engine *engine, mural_error *err)
+{
+	const mu_store *store = &engine->store;
+	const mu_cast call = {.n = store->elements,
+	                      .from_type = MU_F32,
+	                      .to_type = store->type,
+	                      .from = store->average,
+	                      .to = store->gradients};
+	return takes_average(engine) && store->master ? engine->ops->cast(engine->context, &call, err) : MURAL_OK;
+}
+
 /* The weights, or their average where that is asked for. */
 static mu_store evaluated(const mural_engine *engine)
 {
-	const mu_store *store = &engine->store;
-	const bool average = store->average && engine->config.optimizer.ema_evaluate;
-	return average ? mu_store_view(store, store->average) : *store;
+	mu_store store = engine->store;
+	if (takes_average(engine))
+		store.parameters = store.master ? store.gradients : store.average;
+	return store;
 }
 
 static mural_status evaluate_batch(evaluation *e, const mu_batch *at, mural_error *err)
@@ -97,6 +115,7 @@ static mural_status evaluate_share(evaluation *e, mural_error *err)
 	mu_feed_leave_stage(&e->engine->train_feed);
 	MU_TRY(mu_engine_check_resize(e->engine, e->data, err));
 	MU_TRY(mu_ledger_clear(&e->engine->ledger, err));
+	MU_TRY(round_average(e->engine, err));
 	for (size_t i = 0; i < MU_EVALUATED; i++) {
 		mu_evaluated *evaluated = &e->engine->evaluated[i];
 		if (evaluated->data != e->data)

@@ -109,21 +109,24 @@ static mu_store_settings store_settings(const mural_engine *engine)
 {
 	const mural_optimizer_config *optimizer = &engine->config.optimizer;
 	const mu_optimizer_needs needs = mu_update_needs(optimizer);
-	return (mu_store_settings){.type = MU_F32,
-	                           .gradient_type = MU_F32,
+	return (mu_store_settings){.type = mu_engine_type(&engine->config),
+	                           .gradient_type = mu_engine_gradient_type(&engine->config),
 	                           .rule = mu_store_rule_for(engine->config.engine.zero_stage),
 	                           .training = engine->training,
 	                           .moments = needs.spans,
 	                           .direction = needs.work,
-	                           .average = optimizer->ema_decay > 0};
+	                           .average = optimizer->ema_decay > 0,
+	                           .wire_type = mu_engine_wire_type(&engine->config),
+	                           .wire = engine->ranks->size > 1 && mu_engine_wire_type(&engine->config) !=
+	                                                                      mu_engine_gradient_type(&engine->config)};
 }
 
 static void take_update(mural_engine *engine)
 {
 	mu_arena *scratch = &engine->scratch.arena[MU_USE_UPDATE];
 	const mu_sum_squares norm = {.type = engine->store.settings.gradient_type, .n = engine->store.elements};
-	const size_t update = mu_update_workspace(&engine->segments, &engine->config.optimizer, engine->store.type,
-	                                          engine->ops, engine->context);
+	const size_t update = mu_update_workspace(&engine->segments, &engine->config.optimizer,
+	                                          engine->store.settings.gradient_type, engine->ops, engine->context);
 	engine->norm_scratch = mu_arena_take(scratch, engine->ops->sum_squares_workspace(engine->context, &norm));
 	engine->update_scratch = mu_arena_take(scratch, update);
 }

@@ -13,6 +13,7 @@
 
 #include "comm/comm.h"
 #include "engine/store.h"
+#include "kernels/ops.h"
 
 /* On a link that makes communication a third of a step (ViT-Ti, 2 ranks), overlap saved 82 % of it with 4, 89 % with 8. */
 #define MU_BUCKETS 8
@@ -28,12 +29,17 @@ typedef struct mu_reducer_settings {
 	size_t first_unit; /* units before it are frozen: they have no gradients */
 	size_t bucket_elements; /* at most */
 	bool overlap; /* begin during backward */
+	/* Gradients travel as wire_type. Where that is not their own type they go through `wire`, [elements] of it. */
+	mu_dtype wire_type;
+	void *wire; /* NULL: they travel as they are */
+	const mu_ops *ops; /* for casts; borrowed, with context */
+	mu_ops_context *context;
 } mu_reducer_settings;
 
 typedef struct mu_reducer {
 	const mu_store *store; /* borrowed, as comm */
 	mu_comm *comm;
-	bool overlap;
+	mu_reducer_settings settings;
 	mu_bucket *buckets; /* in the order in which they begin */
 	size_t n_buckets, begun;
 } mu_reducer;

@@ -59,9 +59,11 @@ static mural_status backward(mural_engine *engine, const mu_vit_input *input, bo
 	double from = mu_now(), span = mu_trace_begin(engine->trace);
 	for (size_t u = engine->vit.n_units; u-- > engine->first_trained;) {
 		mu_pulse_mark(&engine->pulse, "backward of unit", u);
-		if (!empty)
+		if (!empty) {
 			MU_TRY(mu_vit_backward_unit(engine->train_pass, u, mu_store_parameters(&engine->store, u),
 			                            mu_store_gradients(&engine->store, u), input, err));
+			MU_TRY(mu_engine_accumulate(engine, u, err));
+		}
 		mu_pace_backward(&engine->pace, u);
 		span = mark(engine, MU_SPAN_BACKWARD, u, span);
 		if (last)
@@ -117,6 +119,7 @@ static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *s
 	const bool empty = batch->count == 0;
 	MU_TRY(mu_feed_batch(&engine->train_feed, engine->loader, batch, &at, err));
 	state->counts = at->counts;
+	state->empty = empty;
 	mu_vit_input input = mu_engine_input(engine, engine->train, at);
 	MU_TRY(compute(engine, &(micro_work){engine, &input, state, empty, last}, err));
 	mu_pace_end(&engine->pace);
@@ -143,7 +146,7 @@ static mural_status begin_step(mural_engine *engine, mural_error *err)
 	MU_TRY(mu_ledger_refill(&engine->ledger, &engine->schedule, &engine->config.optimizer, err));
 	MU_TRY(mu_ledger_clear(&engine->ledger, err));
 	return engine->device.table->zero(engine->device.queue, store->gradients,
-	                                  store->elements * mu_dtype_bytes(store->type), err);
+	                                  store->elements * mu_dtype_bytes(store->settings.gradient_type), err);
 }
 
 mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mural_error *err)
@@ -215,27 +218,22 @@ static mural_status apply_update(void *argument, mural_error *err)
 	mural_engine *engine = work->engine;
 	const mu_step_state *state = work->state;
 	const mural_optimizer_config *optimizer = &engine->config.optimizer;
-	const mu_store *store = &engine->store;
 	mu_step_record *record = engine->ledger.record;
 	const mu_settle settle = {.clipping = optimizer->clipping,
 	                          .bias_correction = optimizer->bias_correction,
 	                          .ema_decay = optimizer->ema_decay,
 	                          .ema_warm_up = optimizer->ema_warm_up,
+	                          .scaling = mu_engine_loss_scaling(&engine->config),
 	                          .micro = state->counts,
 	                          .rates = engine->ledger.rates,
 	                          .n_rates = MU_LEDGER_RATES,
 	                          .record = record};
-	const mu_update call = {.type = store->type,
-	                        .parameters = store->parameters,
-	                        .m = store->m,
-	                        .v = store->v,
-	                        .gradients = store->gradients,
-	                        .work = store->direction,
-	                        .scratch = engine->update_scratch,
-	                        .decision = &record->decision};
+	const mu_update call = mu_engine_update(engine);
 	MU_TRY(gradient_squares(engine, err));
 	MU_TRY(engine->ops->settle(engine->context, &settle, err));
 	MU_TRY(mu_update_apply(&engine->segments, optimizer, &call, engine->ops, engine->context, err));
+	if (call.type != engine->store.type)
+		MU_TRY(mu_engine_round_masters(engine, err));
 	return average(engine, err);
 }
 
@@ -245,25 +243,49 @@ static mural_status update(mural_engine *engine, const mu_step_state *state, mur
 	                     &(update_work){engine, state}, err);
 }
 
-/* Every rank finds the same in the record: they fail together, and one of them speaks. */
-static mural_status check_record(const mural_engine *engine, const mu_step_state *state, mural_error *err)
+/* An overflow that is left out, as mixed precision has them now and then. In fp32 nothing gets better by itself, and a loss
+ * that is not finite is no matter of scale outside of fp16. */
+static bool may_skip(const mural_engine *engine)
+{
+	const mural_precision precision = engine->config.engine.precision;
+	return precision == MURAL_FP16 || (precision == MURAL_BF16 && engine->ledger.seen->sums.non_finite == 0);
+}
+
+/* Every rank finds the same in the record: they fail together, with the same words, and one of them speaks. */
+static mural_status not_finite(mural_engine *engine, const mu_step_state *state, mural_error *err)
+{
+	const mu_step_record seen = *engine->ledger.seen;
+	const unsigned long long step = engine->steps_done + 1;
+	char fault[MU_FAULT_TEXT];
+	MU_TRY(mu_engine_find_fault(engine, state, fault, err));
+	if (seen.decision.exhausted != 0)
+		return mu_fail(
+		        err, MURAL_FAILED, NULL,
+		        "the gradient overflows fp16 at step %llu (epoch %u) though the loss scale is at its floor of "
+		        "%g (fp16.min_loss_scale)%s; a lower learning rate, clipping or bf16 may help",
+		        step, state->epoch + 1, engine->config.engine.min_loss_scale, fault);
+	if (engine->skipped_in_a_row >= MU_MOST_SKIPPED)
+		return mu_fail(err, MURAL_FAILED, NULL,
+		               "%u steps in a row were skipped because the gradient is not finite, up to step %llu "
+		               "(epoch %u)%s",
+		               engine->skipped_in_a_row, step, state->epoch + 1, fault);
+	return mu_fail(
+	        err, MURAL_FAILED, NULL,
+	        "the %s is not finite at step %llu (epoch %u)%s; a lower learning rate, warm-up or clipping may help",
+	        seen.sums.non_finite > 0 ? "loss" : "gradient", step, state->epoch + 1, fault);
+}
+
+static mural_status check_record(mural_engine *engine, const mu_step_state *state, mural_error *err)
 {
 	const mu_step_record *seen = engine->ledger.seen;
-	unsigned long long step = engine->steps_done + 1;
 	if (seen->sums.label_range > 0)
-		return mu_fail(err, MURAL_DATA, NULL,
-		               "a label is outside 0 .. %zu, the model's classes (step %llu, epoch %u)",
-		               engine->config.model.classes - 1, step, state->epoch + 1);
-	if (seen->sums.non_finite > 0)
-		return mu_fail(err, MURAL_FAILED, NULL,
-		               "the loss is not finite at step %llu (epoch %u); a lower learning rate, warm-up or "
-		               "clipping may help",
-		               step, state->epoch + 1);
-	if (seen->decision.skip != 0)
-		return mu_fail(err, MURAL_FAILED, NULL,
-		               "the gradient is not finite at step %llu; a lower learning rate, warm-up or clipping "
-		               "may help",
-		               step);
+		return mu_fail(
+		        err, MURAL_DATA, NULL, "a label is outside 0 .. %zu, the model's classes (step %llu, epoch %u)",
+		        engine->config.model.classes - 1, (unsigned long long)engine->steps_done + 1, state->epoch + 1);
+	engine->skipped_in_a_row = seen->decision.skip != 0 ? engine->skipped_in_a_row + 1 : 0;
+	const bool given_up = seen->decision.exhausted != 0 || engine->skipped_in_a_row >= MU_MOST_SKIPPED;
+	if (given_up || (seen->decision.skip != 0 && !may_skip(engine)))
+		return not_finite(engine, state, err);
 	return MURAL_OK;
 }
 
@@ -281,6 +303,9 @@ static void fill_facts(const mural_engine *engine, const mu_step_state *state, m
 	facts->top5 = sums->top5 / sums->count;
 	facts->learning_rate = seen->decision.lr;
 	facts->gradient_norm = seen->decision.norm;
+	facts->loss_scale = seen->decision.loss_scale;
+	facts->skipped = seen->decision.skip != 0;
+	facts->skipped_steps = (uint64_t)seen->carried.skipped;
 	facts->data_seconds = state->data;
 	facts->forward_seconds = state->forward;
 	facts->backward_seconds = state->backward;

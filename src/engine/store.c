@@ -27,6 +27,8 @@ static void take_training(mu_store *store, mu_arena *model)
 	store->gradients = take(model, store->elements * mu_dtype_bytes(settings->gradient_type), &bytes->gradients);
 	if (apart)
 		store->partial = take(model, store->elements * mu_dtype_bytes(store->type), &bytes->gradients);
+	if (settings->wire)
+		store->wire = take(model, store->elements * mu_dtype_bytes(settings->wire_type), &bytes->gradients);
 	if (settings->moments > 0)
 		store->m = take(model, state, &bytes->optimizer);
 	if (settings->moments > 1)

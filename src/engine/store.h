@@ -15,6 +15,7 @@
  *     master       fp32                       for narrow parameters: what the optimizer changes, and files keep
  *     gradients    gradients'                 training: of the step
  *     partial      parameters'                training, if gradients have another type: of one micro-batch
+ *     wire         any                        training on several ranks, if gradients travel as another type
  *     m, v         fp32                       training: moments, as many as the optimizer has
  *     direction    fp32                       training: where the optimizer's step is made up first; may be gradients
  *     average      fp32                       training with an average of weights
@@ -44,6 +45,8 @@ typedef struct mu_store_settings {
 	bool training;
 	size_t moments; /* 0, 1, 2 */
 	bool direction, average;
+	mu_dtype wire_type; /* of gradients between ranks */
+	bool wire; /* they travel in it, apart */
 } mu_store_settings;
 
 typedef struct mu_store {
@@ -55,7 +58,7 @@ typedef struct mu_store {
 	size_t elements;
 	void *parameters;
 	float *master;
-	void *gradients, *partial;
+	void *gradients, *partial, *wire;
 	void *m, *v, *direction;
 	float *average;
 	mu_store_bytes bytes;

@@ -246,3 +246,15 @@ const void *mu_vit_logits(const mu_vit_pass *pass)
 {
 	return pass->logits_BC;
 }
+
+const void *mu_vit_left_by(const mu_vit_pass *pass, size_t unit, size_t *elements)
+{
+	const mural_model_config *c = &pass->vit->config;
+	*elements = pass->rows * c->width;
+	if (unit == 0)
+		return pass->blocks[0].s1;
+	if (unit <= c->depth)
+		return pass->blocks[unit - 1].x;
+	*elements = pass->capacity * c->classes;
+	return pass->logits_BC;
+}

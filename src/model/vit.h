@@ -105,6 +105,10 @@ mural_status mu_vit_backward_unit(mu_vit_pass *pass, size_t unit, const void *pa
 /* [capacity, C] of type, after the head's forward, before mu_vit_loss (which may overwrite them). */
 const void *mu_vit_logits(const mu_vit_pass *pass);
 
+/* What a unit's forward left, or what became of it on the way to the next unit: [*elements] of type, until the next forward.
+ * The head's are logits, or their gradient. Training passes only. For looking what went wrong. */
+const void *mu_vit_left_by(const mu_vit_pass *pass, size_t unit, size_t *elements);
+
 /* Floating-point operations of forward for one image, 2 per multiply-add, attention products included, bias and
  * element-wise work not. Forward and backward together: three times this, less the patch embedding's input gradient. */
 double mu_vit_forward_flops(const mu_vit *vit);

@@ -38,7 +38,8 @@ static char *written(size_t *bytes)
 	mu_epoch_row rows[2] = {
 	        {.epoch = 1, .train_loss = 2.5, .train_accuracy = 0.25, .test_loss = 2.25, .seconds = 10},
 	        {.epoch = 2, .train_loss = 1.5, .train_accuracy = 0.75, .test_accuracy = 0.625, .seconds = 11}};
-	mu_checkpoint_state out = {.step = 12, .updates_applied = 11, .epoch = 2, .step_in_epoch = 3, .ranks = 4};
+	const mu_carried carried = {.loss_scale = 8.5, .clean = 3, .hysteresis = 2, .applied = 11, .skipped = 1};
+	mu_checkpoint_state out = {.step = 12, .carried = carried, .epoch = 2, .step_in_epoch = 3, .ranks = 4};
 	out.totals = (mu_run_totals){.epoch = {5, 6.5, 7.5, 8.5, {9.5, 10.5}},
 	                             .images = 13,
 	                             .seconds = 14.5,
@@ -73,7 +74,9 @@ static void what_is_written_is_read(void **state)
 	mural_error err;
 	free(written(&bytes));
 	assert_int_equal(read_back(&in, &err), MURAL_OK);
-	assert_true(in.step == 12 && in.updates_applied == 11 && in.epoch == 2 && in.step_in_epoch == 3);
+	assert_true(in.step == 12 && in.carried.applied == 11 && in.carried.skipped == 1 &&
+	            in.carried.loss_scale == 8.5 && in.carried.clean == 3 && in.carried.hysteresis == 2 &&
+	            in.epoch == 2 && in.step_in_epoch == 3);
 	assert_int_equal(in.ranks, 4);
 	const mu_run_totals *t = &in.totals;
 	assert_true(t->epoch.images == 5 && t->epoch.loss == 6.5 && t->epoch.top1 == 7.5 && t->epoch.seconds == 8.5);
@@ -87,10 +90,10 @@ static void what_is_written_is_read(void **state)
 	free(in.totals.epochs);
 }
 
-/* Energy is younger than the first states, which lack it: not known, and no reason to refuse them. */
+/* Energy and loss scale are younger than the first states, which lack them: not known, and no reason to refuse them. */
 static bool is_optional(const char *key)
 {
-	return strncmp(key, "processor_joules", 16) == 0;
+	return strncmp(key, "processor_joules", 16) == 0 || strncmp(key, "loss_scale", 10) == 0;
 }
 
 /* The file with the key at this place called something else. */

@@ -265,7 +265,7 @@ static void types_and_ranges(void **state)
 	        {MICRO "mural: {model: \"vit_x_16\"}", "mural.model: unknown model preset"},
 	        {MICRO "mural: {image_size: 100}", "patch 16 does not divide"},
 	        {MICRO "mural: {heads: 7}", "7 heads do not divide"},
-	        {MICRO "mural: {ops: \"gpu\"}", "expected auto, cpu or reference"},
+	        {MICRO "mural: {ops: \"gpu\"}", "expected auto, cpu, cuda or reference"},
 	        {MICRO "mural: {pool: token,\n}", "got `token`; text without quotes runs to the end of its line"},
 	        {MICRO "mural: []", "expected an object such as"},
 	};
@@ -294,7 +294,7 @@ static void accepted_values(void **state)
 	        {MICRO "zero_optimization: {stage: true}", "\"stage\": 1,"},
 	        {MICRO "tensorboard: {\njob_name: run 7\n}", "W-COERCED: run.json:3:1: tensorboard.job_name"},
 	        {MICRO "tensorboard: {\njob_name: run 7\n}", "\"job_name\": \"run 7\""},
-	        {MICRO "communication_data_type: \"FP32\"", "\"communication_data_type\": \"FP32\""},
+	        {MICRO "communication_data_type: \"FP32\"", "\"communication_data_type\": \"fp32\""},
 	        {MICRO "mural: {image_size: [32, 64.0]}", "\"image_size\": [32, 64],"},
 	        {MICRO "mural: {image_size: 32}", "\"image_size\": [32, 32],"},
 	        {MICRO "mural: {_note: 1, data: {mean: [0, 0.25, 0], std: [1, 2, 0.5]}}", "\"mean\": [0, 0.25, 0],"},
@@ -633,15 +633,41 @@ static void schedule_overrides_rate(void **state)
 	mu_test_config_free(&c);
 }
 
+static void types_of_numbers(void **state)
+{
+	(void)state;
+	mu_test_config c = mu_test_config_text(
+	        MICRO "bf16: {enabled: true}\ndata_types: {grad_accum_dtype: \"fp32\", param_dtype: \"bf16\"}\n"
+	              "communication_data_type: \"FP16\"",
+	        NULL, 1);
+	if (c.status != MURAL_OK)
+		fail_msg("%s", c.said);
+	const mural_engine_config *e = &c.config.engine;
+	assert_true(e->precision == MURAL_BF16 && e->grad_accum_type == MURAL_TYPE_FP32);
+	assert_true(e->communication_type == MURAL_TYPE_FP16);
+	assert_int_equal(mural_config_check_supported(&c.config, c.report, NULL), MURAL_OK);
+	mu_test_config_free(&c);
+	c = mu_test_config_text(MICRO "data_types: {grad_accum_dtype: null}", "--fp16", 1);
+	assert_true(e->precision == MURAL_FP16 && e->grad_accum_type == MURAL_TYPE_MODEL);
+	mu_test_config_free(&c);
+	static const line bad[] = {
+	        {MICRO "data_types: {grad_accum_dtype: \"bf16\"}",
+	         "data_types.grad_accum_dtype: expected fp32, the type of the model's parameters, got bf16"},
+	        {MICRO "bf16: {enabled: true}\ndata_types: {grad_accum_dtype: \"fp16\"}",
+	         "expected bf16 or fp32, the type of the model's parameters, got fp16"},
+	        {MICRO "fp16: {enabled: true}\ndata_types: {param_dtype: \"fp32\"}",
+	         "run.json:3:14: data_types.param_dtype"},
+	        {MICRO "communication_data_type: \"int8\"", "run.json:2:1: communication_data_type"},
+	};
+	REFUSED(bad);
+}
+
 static void refused_before_training(void **state)
 {
 	(void)state;
 	static const line bad[] = {
 	        {MICRO "gradient_allreduce_op: \"sum\"", "gradient_allreduce_op \"sum\" is not supported"},
 	        {MICRO "sequence_parallel_size: 2", "sequence_parallel_size 2 is not supported"},
-	        {MICRO "data_types: {grad_accum_dtype: \"bf16\"}",
-	         "data_types.grad_accum_dtype \"bf16\" is not supported"},
-	        {MICRO "communication_data_type: \"fp16\"", "communication_data_type \"fp16\" is not supported"},
 	        {MICRO "amp: {enabled: true}", "amp {\"enabled\": true} is not supported"},
 	        {MICRO "compression_training: {sparse_pruning: {shared_parameters: {enabled: true}}}",
 	         "compression_training"},
@@ -662,7 +688,6 @@ static void refused_before_training(void **state)
 	        {MICRO "zero_optimization: {stage: 1}", "zero_optimization.stage 1 is not supported"},
 	        {MICRO "zero_optimization: {stage: 0, offload_optimizer: {device: \"cpu\"}}",
 	         "offload_optimizer.device cpu"},
-	        {MICRO "fp16: {enabled: true}", "fp16.enabled true is not supported"},
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		mu_test_config c = mu_test_config_text(bad[i].text, NULL, 1);
@@ -750,6 +775,7 @@ int main(void)
 	        cmocka_unit_test(parameters_of_optimizers),
 	        cmocka_unit_test(schedules),
 	        cmocka_unit_test(schedule_overrides_rate),
+	        cmocka_unit_test(types_of_numbers),
 	        cmocka_unit_test(refused_before_training),
 	        cmocka_unit_test(strict_makes_warnings_errors),
 	        cmocka_unit_test(not_a_configuration),
