@@ -58,6 +58,7 @@ MU_CUDA_ROW(adamw);
 MU_CUDA_ROW(sum_squares);
 size_t mu_cuda_sum_squares_workspace(mu_ops_context *, const mu_sum_squares *);
 MU_CUDA_ROW(cast);
+MU_CUDA_ROW(accumulate);
 MU_CUDA_ROW(sgd);
 MU_CUDA_ROW(lion);
 MU_CUDA_ROW(lamb);

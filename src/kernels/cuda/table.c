@@ -86,6 +86,7 @@ static const mu_ops mu_ops_cuda = {
         .sum_squares = mu_cuda_sum_squares,
         .sum_squares_workspace = mu_cuda_sum_squares_workspace,
         .cast = mu_cuda_cast,
+        .accumulate = mu_cuda_accumulate,
         .sgd = mu_cuda_sgd,
         .lion = mu_cuda_lion,
         .lamb = mu_cuda_lamb,
