@@ -10,7 +10,7 @@ typedef struct mu_comm_module {
 	const char *flavour; /* "openmpi", "mpich": MPI libraries do not understand each other */
 	const mu_comm_table *table;
 	void (*library)(char *text, size_t size); /* "Open MPI 4.1.4", asked without starting it */
-	bool (*needs_pmix)(void); /* cannot find the other ranks without PMIx, and would end the process */
+	bool (*needs_pmix)(void); /* cannot find the other ranks without PMIx, and would say so in its own words */
 } mu_comm_module;
 
 /* file: "mural_comm_mpi.so". The module stays open until the process ends; on failure *module is NULL. */

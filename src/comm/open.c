@@ -110,7 +110,7 @@ static mural_status check_size(int size, const char *library, int promised, cons
 	               library, size, advice);
 }
 
-/* Open MPI 4 ends a process that srun started without PMIx, in twenty lines of its own. */
+/* Without PMIx Open MPI 4 ends a process that srun started in twenty lines of its own; Open MPI 5 adds remarks. */
 static mural_status check_can_join(const mu_comm_module *module, int promised, const char *launcher, mural_error *err)
 {
 	char library[128] = "";

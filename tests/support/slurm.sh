@@ -81,6 +81,9 @@ slurm_start() {
 		NodeName=$node NodeAddr=127.0.0.1 CPUs=$1
 		PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 	END
+	# Since 23.11 slurmd wants cgroups even for nothing, unless it is told; before, the word is unknown.
+	[ "$(printf '%s\n' 23.11 "$(slurmd -V | sed 's/[^0-9]*//')" | sort -V | head -n 1)" != 23.11 ] ||
+		echo CgroupPlugin=disabled >"$slurm/cgroup.conf"
 	munged --force --key-file="$slurm/munge.key" --socket="$slurm/munge.socket" --pid-file="$slurm/munged.pid" \
 		--log-file="$slurm/munged.log" --seed-file="$slurm/munged.seed" 2>"$slurm/munged.err" &&
 		slurmctld -i 2>"$slurm/slurmctld.err" && slurmd 2>"$slurm/slurmd.err" && wait_for 20 slurm_is_idle || {

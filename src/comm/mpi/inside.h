@@ -117,7 +117,7 @@ void mu_mpi_narrow_free(mu_mpi_comm *comm);
 /* thread.c: "Open MPI 4.1.4"; may be called before MPI is started. */
 void mu_mpi_library(char *out, size_t capacity);
 
-/* join.c: does this library end a process that is to join others and has no PMIx server? */
+/* join.c: is this library of no use to a process that is to join others and has no PMIx server? */
 bool mu_mpi_needs_pmix(void);
 
 /* thread.c: from now on every collective on this rank fails so; the first failure stays. */

@@ -1,8 +1,9 @@
 /* Which ways to the other ranks this MPI library has.
  *
  * Open MPI 4 ends the whole process inside MPI_Init when it finds no server to ask for the other ranks, as under
- * `srun --mpi=none`; version 5 goes on alone, and MPICH too. So before Open MPI 4 is started, its plugins are looked at: pmix_s1
- * and pmix_s2 speak Slurm's own protocols and are there if the site built them; the others need PMIx.
+ * `srun --mpi=none`; version 5, which knows PMIx only, goes on alone with remarks of its own, and MPICH silently. So Open MPI is not
+ * even started then. Of version 4 the plugins are looked at: pmix_s1 and pmix_s2 speak Slurm's own protocols and are there
+ * if the site built them; the others need PMIx.
  * SPDX-License-Identifier: MIT */
 #include <dlfcn.h>
 #include <glob.h>
@@ -13,9 +14,9 @@
 #include "comm/mpi/inside.h"
 
 #ifdef OPEN_MPI
-enum { IS_OPEN_MPI = 1 };
+enum { OPEN_MPI_VERSION = OMPI_MAJOR_VERSION };
 #else
-enum { IS_OPEN_MPI = 0 }; /* whose plugins may lie beside this library all the same */
+enum { OPEN_MPI_VERSION = 0 }; /* whose plugins may lie beside this library all the same */
 #endif
 
 /* Plugins that match. They lie in openmpi/ beside the library, in Debian in openmpi/lib/openmpi3/. */
@@ -36,7 +37,9 @@ static size_t count(const char *folder, const char *pattern)
 bool mu_mpi_needs_pmix(void)
 {
 	Dl_info library;
-	if (!IS_OPEN_MPI || !dladdr((void *)(intptr_t)MPI_Init_thread, &library) || !library.dli_fname)
+	if (OPEN_MPI_VERSION >= 5)
+		return true;
+	if (OPEN_MPI_VERSION == 0 || !dladdr((void *)(intptr_t)MPI_Init_thread, &library) || !library.dli_fname)
 		return false;
 	char *path = realpath(library.dli_fname, NULL);
 	char *slash = path ? strrchr(path, '/') : NULL;
