@@ -9,6 +9,12 @@
 #include "base/version.h"
 #include "device/device.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
 /* Handles carry no state: one address serves for all. */
 static char host_handle, host_queue;
 
@@ -58,8 +64,10 @@ static void host_release(mu_device_handle *device, mu_memory kind, void *memory,
 {
 	(void)device;
 	(void)kind;
-	if (memory)
-		munmap(memory, bytes ? bytes : 1);
+	if (!memory)
+		return;
+	ASAN_UNPOISON_MEMORY_REGION(memory, bytes); /* arenas leave gaps in it, and the addresses come again */
+	munmap(memory, bytes ? bytes : 1);
 }
 
 static mural_status host_queue_create(mu_device_handle *device, mu_queue **queue, mural_error *err)
