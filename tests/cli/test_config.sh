@@ -61,9 +61,9 @@ says 'expected true or false, got `False`'
 [ "$(grep -c 'got `False`' err)" -eq 1 ] || wrong "said more than once"
 [ -e never ] && wrong "a refused run left a folder"
 
-run 2 --config "$cases/ds-config/hash-comment.json" --run-dir never
-says "bf16.enabled true is not supported"
-says "hash-comment.json:7:13"
+run 2 --config "$cases/ds-config/zero3-fp16-offload.json" --data synthetic --run-dir never
+says "zero_optimization.stage 3 is not supported"
+says "zero3-fp16-offload.json:5:5"
 [ -e never ] && wrong "a refused run left a folder"
 
 # Warnings are said, and errors when asked for.

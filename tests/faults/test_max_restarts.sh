@@ -84,7 +84,7 @@ same_as "$run" "$work/whole"
 	[ "$(find runs -maxdepth 1 -mindepth 1 | wc -l)" = 1 ] || fail "the restart began another folder"
 	same_as "$(echo runs/*)" "$work/whole"
 ) || exit 1
-begin --epochs 120 --run-dir "$run" "${every[@]}" --max-restarts 1 --overwrite
+begin --epochs 120 --run-dir "$run" "${every[@]}" --keep 1000 --max-restarts 1 --overwrite
 wait_for 30 is_missing "$run/result.json" || fail "the earlier run was not replaced"
 kill_rank KILL 0 "$run" 50
 end 0 "--overwrite"
