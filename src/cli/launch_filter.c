@@ -91,22 +91,26 @@ static void end_line(launch_filter *f)
 	char end = f->line[f->used - 1];
 	f->line[f->used - 1] = '\0';
 	bool message = !f->forwarding && f->line[0] == LAUNCH_MARK;
-	bool held = !f->forwarding && !message && is_mpiruns(f, f->line, f->used - 1);
+	bool nothing = f->had_nul && f->used == 1;
+	bool held = !f->forwarding && !message && !nothing && is_mpiruns(f, f->line, f->used - 1);
 	if (message)
 		launch_message_receive(f->folder, f->line);
 	if (held)
 		hold(f, f->line, f->used - 1);
 	f->line[f->used - 1] = end;
-	if (held || message)
+	if (held || message || nothing)
 		f->used = 0;
 	else
 		forward(f);
-	f->forwarding = false;
+	f->forwarding = f->had_nul = false;
 }
 
 void launch_filter_feed(launch_filter *f, const char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
+		f->had_nul = f->had_nul || bytes[i] == '\0';
+		if (bytes[i] == '\0') /* Open MPI 5 strews them */
+			continue;
 		f->line[f->used++] = bytes[i];
 		if (bytes[i] == '\n' || bytes[i] == '\r') {
 			end_line(f);

@@ -19,6 +19,7 @@ typedef struct launch_filter {
 	char line[4096];
 	size_t used; /* of line */
 	bool forwarding; /* the beginning of this line has been forwarded */
+	bool had_nul; /* in this line, and left out */
 	int banner_lines; /* > 0: inside a banner */
 	char held[32768]; /* the first of what was held back */
 	size_t held_used;

@@ -111,6 +111,13 @@ run 3 "$probe" --ranks 2 sum
 expect '^mural: rank 1 of 2 ended with code 3 and left no message$' "$work/err"
 [ "$(wc -l <"$work/err")" = 1 ] || { cat "$work/err"; fail "more than one message"; }
 
+# Its words may have NUL bytes before and between them.
+sed -i '$d' "$work/mpirun"
+printf '%s\n' "printf '\\0[c12:00000] *** An error occurred in Socket closed\\n\\0\\n' >&2; exit 3" >>"$work/mpirun"
+run 3 "$probe" --ranks 2 sum
+expect '^mural: rank 1 of 2 ended with code 3 and left no message$' "$work/err"
+[ "$(wc -l <"$work/err")" = 1 ] || { cat "$work/err"; fail "more than one message"; }
+
 # Nothing explains it: then mpirun's own words are shown.
 imitate 'mpirun (Open MPI) 4.1.4' "$dashes
 There are not enough slots available in the system

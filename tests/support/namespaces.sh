@@ -39,7 +39,7 @@ make_hosts() {
 	cat >"$agent" <<-END
 		#!/bin/sh
 		[ "\$1" = 10.77.5.2 ] || { echo "no route to \$1" >&2; exit 255; }
-		shift; exec env -i PATH="$PATH" HOME="$HOME" $sanitizers nsenter --target $holder --net --uts --mount --root sh -c "\$*"
+		shift; exec env -i PATH="$PATH" HOME="$HOME" $sanitizers nsenter --target $holder --net --uts --mount --root --wd sh -c "cd; \$*"
 	END
 	chmod +x "$agent"
 	export OMPI_MCA_plm_rsh_agent=$agent PRTE_MCA_plm_ssh_agent=$agent HYDRA_LAUNCHER=rsh HYDRA_LAUNCHER_EXEC=$agent
@@ -48,7 +48,7 @@ is_apart() {
 	[ "$(readlink /proc/$holder/ns/net)" != "$(readlink /proc/self/ns/net)" ] && [ "$(cat /proc/$holder/comm)" = sleep ]
 }
 on_b() {
-	nsenter --target $holder --net --uts --mount --root "$@"
+	nsenter --target $holder --net --uts --mount --root --wd "$@"
 }
 hide_on_b() {
 	on_b mount -t tmpfs none "$1"
