@@ -95,7 +95,8 @@ are_gone() {
 wait_for 20 are_gone || fail "somebody is still there"
 wait $parent
 [ $? = 1 ] || fail "wrong exit code"
-[ "$flavour" = mpich ] || expect '^mural: rank 5 of 6 .*was killed by signal 9' "$work/all"
+# (Open MPI 5 reports whichever rank noticed first that a socket was closed, MPICH nobody.)
+! mpirun --version | grep -q ' 4\.' || expect '^mural: rank 5 of 6 .*was killed by signal 9' "$work/all"
 
 rm .deepspeed_env
 
