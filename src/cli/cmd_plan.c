@@ -213,7 +213,8 @@ static mural_status plan_schedule(const plan_arguments *a, mural_error *err)
 
 int command_plan(int argc, char **argv)
 {
-	if (!has_option(argc, argv, "--help") && (has_option(argc, argv, "--fit") || has_option(argc, argv, "--predict")))
+	if (!has_option(argc, argv, "--help") &&
+	    (has_option(argc, argv, "--fit") || has_option(argc, argv, "--predict")))
 		return command_plan_fit(argc, argv);
 	mural_error err = {0};
 	const plan_mode *mode = NULL;

@@ -88,7 +88,7 @@ static mu_batch_tools take_tools(mu_arena *arena, const mu_loader_settings *s, c
 
 static mu_resize take_resize(mu_arena *arena, const mu_loader_settings *s)
 {
-	return mu_resize_take(arena, mu_batch_shape_of_set(s), mu_batch_shape_of_model(s), 
+	return mu_resize_take(arena, mu_batch_shape_of_set(s), mu_batch_shape_of_model(s),
 	                      (mu_resize_wish){s->config->resize, s->config->filter, s->config->resize_side});
 }
 

@@ -10,6 +10,7 @@ probe=$bin/programs/launch_probe
 mkdir "$work/own" "$work/only-here" "$work/tmp"
 cp -r "$bin/../lib/mural" "$work/modules"
 cd "$work" || exit 1
+unset CUDA_VISIBLE_DEVICES # it would be told of
 export TMPDIR=$work/tmp MURAL_MODULE_PATH=$work/modules
 hide_on_b "$work/tmp" # the parent's folder for messages is not there, as on another machine
 hide_on_b "$work/only-here"

@@ -115,7 +115,8 @@ static void speed_may_be_operations(void **state)
 	assert_int_equal(cluster->nodes[0].uplink, -1);
 	mural_cluster_free(cluster);
 	/* or not told */
-	assert_int_equal(read_text("{ devices: { \"a\": {} }, nodes: [ { devices: { a: 1 } } ] }", &cluster, &err), MURAL_OK);
+	assert_int_equal(read_text("{ devices: { \"a\": {} }, nodes: [ { devices: { a: 1 } } ] }", &cluster, &err),
+	                 MURAL_OK);
 	assert_true(mural_cluster_seconds(&cluster->devices[0], 1e11) == 0);
 	mural_cluster_free(cluster);
 }
