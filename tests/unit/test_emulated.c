@@ -95,7 +95,7 @@ static mu_comm *emulate(double byte_scale)
 {
 	mu_comm *comm;
 	mural_error err = {0};
-	inner = (struct inner){.comm = {&inner_table}, .facts = {.size = 2, .library = "fake"}};
+	inner = (struct inner){.comm = {.table = &inner_table}, .facts = {.size = 2, .library = "fake"}};
 	const mu_emulated_settings settings = {.nodes = nodes,
 	                                       .n_nodes = 2,
 	                                       .algorithm = MU_ALGORITHM_RING,
