@@ -189,7 +189,8 @@ void mu_vit_apply_muon_rule(mu_vit *vit)
 
 static double unit_flops(const mural_model_config *c, mu_unit_kind kind)
 {
-	double width = (double)c->width, patches = (double)(c->image_height / c->patch * (c->image_width / c->patch));
+	size_t rows = c->image_height / c->patch, columns = c->image_width / c->patch; /* whole patches */
+	double width = (double)c->width, patches = (double)(rows * columns);
 	double tokens = patches + (c->class_token ? 1 : 0);
 	switch (kind) {
 	case MU_UNIT_EMBED: return 2 * patches * (double)(c->channels * c->patch * c->patch) * width;
