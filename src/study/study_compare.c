@@ -35,7 +35,8 @@ static const size_t fields[] = {
 
 static double *field_of(mu_run_facts *facts, size_t offset)
 {
-	return (double *)((char *)facts + offset);
+	void *field = (char *)facts + offset;
+	return field;
 }
 
 static size_t take_medians(const mu_study *study, size_t point, mu_run_facts *median)

@@ -80,7 +80,8 @@ static mural_status medians(const mu_csv_table *table, size_t first, mu_run_fact
 			values[r] = strtod(table->rows[first + r].cells[at], NULL);
 			steps[r] += p < ADDED_UP ? values[r] : 0;
 		}
-		*(double *)((char *)facts + phases[p].field) = mu_median(values, n);
+		double median = mu_median(values, n);
+		memcpy((char *)facts + phases[p].field, &median, sizeof median);
 	}
 	facts->step = mu_median(steps, n);
 	for (size_t r = 0; r < n; r++)
