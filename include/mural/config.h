@@ -123,6 +123,7 @@ typedef struct mural_run_config {
 	char run_dir[1024]; /* where the run's folder is written; "" = runs/<time> */
 	uint32_t epochs; /* default 1 */
 	uint64_t max_steps; /* 0 = no limit */
+	bool measure_only; /* no evaluation, no weights, no checkpoints: for trials that are measured and forgotten */
 	double max_hours; /* stops with a checkpoint after so many hours; 0 = no limit */
 	double hang_seconds; /* without a sign of life from a rank until all give up; 0 = never; default 20 */
 	/* Epochs between evaluations on the validation images or, without any, on the test set; 0 = only at the end; default 1 */

@@ -1,4 +1,5 @@
 /* mural train. SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,9 +42,11 @@ static const char *print_best(const mural_train_result *result)
 static void print_summary(const mural_train_result *result)
 {
 	const char *which = print_best(result);
-	printf("test accuracy %.4f%s, train loss %.4f, %.1f images/s on %d rank%s, %.1f s; %s/result.json\n",
-	       result->test_accuracy, which, result->train_loss, result->images_per_second, result->ranks,
-	       result->ranks == 1 ? "" : "s", result->seconds, result->run_dir);
+	if (!isnan(result->test_accuracy)) /* not --measure-only */
+		printf("test accuracy %.4f%s, ", result->test_accuracy, which);
+	printf("train loss %.4f, %.1f images/s on %d rank%s, %.1f s; %s/result.json\n", result->train_loss,
+	       result->images_per_second, result->ranks, result->ranks == 1 ? "" : "s", result->seconds,
+	       result->run_dir);
 }
 
 static volatile sig_atomic_t stop;

@@ -1,6 +1,7 @@
 /* A training run from data to result. SPDX-License-Identifier: MIT */
 #include "mural/run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@ static mural_status open_data(mu_run *r, mural_error *err)
 	uint32_t seed = r->config->run.seed;
 	MU_TRY(mural_data_open(&r->train, &r->config->data, MURAL_SPLIT_TRAIN, seed, m->channels, m->image_height,
 	                       m->image_width, m->classes, err));
+	if (r->config->run.measure_only)
+		return MURAL_OK;
 	MU_TRY(mural_data_open_validation(&r->validation, r->train, &r->config->data, seed, m->channels,
 	                                  m->image_height, m->image_width, m->classes, err));
 	return mural_data_open(&r->test, &r->config->data, MURAL_SPLIT_TEST, seed, m->channels, m->image_height,
@@ -254,7 +257,8 @@ static mural_status finish(mu_run *r, mural_train_result *result, mural_error *e
 	snprintf(path, sizeof path, "%s/weights.safetensors", r->folder);
 	mural_status status = r->rank == 0 ? mu_run_files_check(&r->files, err) : MURAL_OK;
 	MU_TRY(mu_comm_agree(r->comm, status, err));
-	MU_TRY(mural_engine_save_weights(r->engine, path, err));
+	if (!r->config->run.measure_only)
+		MU_TRY(mural_engine_save_weights(r->engine, path, err));
 	MU_TRY(mu_run_test_best(r, err));
 	fill_result(r, result);
 	result->peak_memory_bytes = (uint64_t)peak;
@@ -306,6 +310,8 @@ mural_status mural_train_run(const mural_config *config, const mural_config_repo
 	            .rank = facts->rank,
 	            .ranks = facts->size,
 	            .begun = mu_now()};
+	if (config->run.measure_only)
+		r.totals.test_loss = r.totals.test_accuracy = r.totals.test_top5 = NAN;
 	mu_host_stats_init(&r.host);
 	mural_status status = begin(&r, err);
 	if (status == MURAL_OK) {

@@ -145,7 +145,7 @@ static mural_status end_epoch(mu_run *r, uint32_t epoch, mural_error *err)
 	MU_TRY(record_energy(r, epoch, err));
 	totals->epoch = (mu_epoch_sums){0};
 	MU_TRY(record_metrics(r, epoch, row->seconds, err));
-	if (!r->validation && (is_last(r) || (every > 0 && epoch % every == 0)))
+	if (r->test && !r->validation && (is_last(r) || (every > 0 && epoch % every == 0)))
 		MU_TRY(test(r, row, err));
 	show_epoch(r, row);
 	return mu_comm_agree(r->comm, mu_observe_epoch(&r->observe, row, totals, err), err);
@@ -159,7 +159,7 @@ static mural_status end_run(mu_run *r, mural_error *err)
 	uint64_t epochs = mural_engine_steps_done(r->engine) / mural_engine_steps_per_epoch(r->engine);
 	if (totals->epoch.images > 0)
 		MU_TRY(end_epoch(r, (uint32_t)epochs + 1, err));
-	if (totals->n_epochs > 0 && r->tested.all.images == 0)
+	if (r->test && totals->n_epochs > 0 && r->tested.all.images == 0)
 		return test(r, &totals->epochs[totals->n_epochs - 1], err);
 	return MURAL_OK;
 }
@@ -167,6 +167,8 @@ static mural_status end_run(mu_run *r, mural_error *err)
 static bool checkpoint_is_due(const mu_run *r, const mural_step_facts *step)
 {
 	const mural_checkpoint_config *c = &r->config->checkpoint;
+	if (r->config->run.measure_only)
+		return false;
 	return step->stop_asked || (c->every_steps > 0 && step->step % c->every_steps == 0) ||
 	       (c->every_epochs > 0 && step->epoch_ends && (step->epoch + 1u) % c->every_epochs == 0) ||
 	       (is_last(r) && (c->every_steps > 0 || c->every_epochs > 0));
@@ -192,10 +194,15 @@ static void pass_on_wishes(mu_run *r)
 /* The same words on all ranks. */
 static mural_status stopped(mu_run *r, mural_error *err)
 {
-	mural_status status = mu_fail(err, MURAL_STOPPED, NULL,
-	                              "stopped after step %llu of %llu, with a checkpoint; to go on: --resume %s",
-	                              (unsigned long long)mural_engine_steps_done(r->engine),
-	                              (unsigned long long)mural_engine_total_steps(r->engine), r->folder);
+	const unsigned long long done = mural_engine_steps_done(r->engine), all = mural_engine_total_steps(r->engine);
+	mural_status status;
+	if (r->config->run.measure_only)
+		status = mu_fail(err, MURAL_STOPPED, NULL, "stopped after step %llu of %llu; nothing was to be kept",
+		                 done, all);
+	else
+		status = mu_fail(err, MURAL_STOPPED, NULL,
+		                 "stopped after step %llu of %llu, with a checkpoint; to go on: --resume %s", done, all,
+		                 r->folder);
 	return mu_comm_agree(r->comm, status, err);
 }
 
@@ -240,7 +247,8 @@ static mural_status train(mu_run *r, mural_error *err)
 		mural_status recorded = record(r, &step, err);
 		if (mu_observe_timeline_is_due(&r->observe, step.step, is_last(r)))
 			MU_TRY(mu_observe_write_timeline(&r->observe, err));
-		if (step.epoch_ends || is_last(r) || checkpoint_is_due(r, &step) || mu_run_validation_is_due(r, &step))
+		if (step.epoch_ends || step.stop_asked || is_last(r) || checkpoint_is_due(r, &step) ||
+		    mu_run_validation_is_due(r, &step))
 			MU_TRY(between_steps(r, &step, recorded, err));
 		else
 			mural_engine_leave(r->engine, recorded);
