@@ -3,6 +3,7 @@
 #define MU_STUDY_STUDY_INSIDE_H
 
 #include "mural/study.h"
+#include "study/training.h"
 
 /* What is trained, the same in all rounds. */
 typedef struct mu_point {
@@ -11,19 +12,6 @@ typedef struct mu_point {
 	const char *precision, *optimizer; /* optimizer: NULL for the configuration's own */
 	double fraction; /* of the data set */
 } mu_point;
-
-/* What one run measured. Times are medians over its counted steps, in seconds, of rank 0. */
-typedef struct mu_run_facts {
-	bool done, reused;
-	int exit_code; /* of a run that failed */
-	char why[256]; /* its last words */
-	size_t steps; /* counted */
-	double step, data, forward, backward, exposed, hidden, optimizer;
-	double images_per_step, images_per_second, images_per_epoch;
-	double epoch; /* seconds: images_per_epoch / images_per_second */
-	double train_loss, train_accuracy, test_accuracy; /* NaN where not measured */
-	double peak_memory_bytes;
-} mu_run_facts;
 
 typedef struct mu_study {
 	const mural_study_settings *settings;
@@ -46,9 +34,6 @@ mural_status mu_study_plan(mu_study *study, mural_error *err);
  * failure here. */
 mural_status mu_study_train(const mu_study *study, const mu_point *point, uint32_t round, mu_run_facts *facts,
                             mural_error *err);
-
-/* study_read.c: from a finished run's folder. */
-mural_status mu_study_read_run(const char *folder, uint32_t warm_up, mu_run_facts *facts, mural_error *err);
 
 /* study_write.c */
 mural_status mu_study_write(const mu_study *study, mural_error *err);

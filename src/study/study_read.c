@@ -7,7 +7,7 @@
 #include "base/hjson.h"
 #include "study/csv_table.h"
 #include "study/median.h"
-#include "study/study_inside.h"
+#include "study/training.h"
 
 #define RESULT_BYTES ((size_t)64 << 20)
 
@@ -62,6 +62,15 @@ static mural_status column_of(const mu_csv_table *table, const char *name, int *
 	return *column >= 0 ? MURAL_OK : mu_fail(err, MURAL_DATA, table->path, "there is no column \"%s\"", name);
 }
 
+/* Standard error of the median of `steps`, from their median absolute deviation: 1.4826 of it is a normal distribution's standard
+ * deviation, and the median's error is 1.2533 / sqrt n of that. room: of n. */
+static double error_of(double median, const double *steps, double *room, size_t n)
+{
+	for (size_t r = 0; r < n; r++)
+		room[r] = fabs(steps[r] - median);
+	return n > 1 ? 1.4826 * 1.2533 * mu_median(room, n) / sqrt((double)n) : NAN;
+}
+
 /* Medians over the rows from `first` on. */
 static mural_status medians(const mu_csv_table *table, size_t first, mu_run_facts *facts, mural_error *err)
 {
@@ -84,6 +93,7 @@ static mural_status medians(const mu_csv_table *table, size_t first, mu_run_fact
 		memcpy((char *)facts + phases[p].field, &median, sizeof median);
 	}
 	facts->step = mu_median(steps, n);
+	facts->step_error = error_of(facts->step, steps, values, n);
 	for (size_t r = 0; r < n; r++)
 		values[r] = strtod(table->rows[first + r].cells[images_at], NULL);
 	facts->images_per_step = mu_median(values, n);

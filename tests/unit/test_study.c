@@ -155,6 +155,7 @@ static void test_read(void **state)
 	assert_int_equal(mu_study_read_run(folder, 1, &facts, &err), MURAL_OK);
 	assert_int_equal(facts.steps, 3);
 	assert_true(fabs(facts.step - 1.3) < 1e-12);
+	assert_true(fabs(facts.step_error - 1.4826 * 1.2533 * 0.3 / sqrt(3)) < 1e-9); /* 1.0, 1.3, 1.6 */
 	assert_true(fabs(facts.backward - 0.7) < 1e-12);
 	assert_true(fabs(facts.images_per_second - 32 / 1.3) < 1e-9);
 	assert_true(fabs(facts.epoch - 640 / (32 / 1.3)) < 1e-9);

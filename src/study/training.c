@@ -1,0 +1,161 @@
+/* A training in a process of its own. SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "study/training.h"
+
+#define COMMAND_BYTES ((size_t)1 << 20)
+#define LOG_TAIL 4096
+
+extern char **environ;
+
+void mu_command_add(mu_command *c, const char *argument)
+{
+	if (c->n < MU_COMMAND_ARGUMENTS)
+		c->argv[c->n] = argument;
+	c->n++; /* beyond the end is told by mu_training_run */
+}
+
+/* The value's text, just printed behind what is kept already. */
+static void add_kept(mu_command *c, const char *option, int length)
+{
+	mu_command_add(c, option);
+	if (length < 0 || c->used + (size_t)length + 1 > sizeof c->text) {
+		c->n = MU_COMMAND_ARGUMENTS + 1;
+		return;
+	}
+	mu_command_add(c, c->text + c->used);
+	c->used += (size_t)length + 1;
+}
+
+void mu_command_add_whole(mu_command *c, const char *option, uint64_t value)
+{
+	add_kept(c, option, snprintf(c->text + c->used, sizeof c->text - c->used, "%" PRIu64, value));
+}
+
+void mu_command_add_real(mu_command *c, const char *option, double value)
+{
+	add_kept(c, option, snprintf(c->text + c->used, sizeof c->text - c->used, "%.9g", value));
+}
+
+static mural_status end_command(mu_command *c, const char *folder, mural_error *err)
+{
+	static const char *const last[] = {"--quiet", "--overwrite", "--run-dir"};
+	for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+		mu_command_add(c, last[i]);
+	mu_command_add(c, folder);
+	if (c->n > MU_COMMAND_ARGUMENTS)
+		return mu_fail(err, MURAL_USAGE, NULL, "the configuration has more than %d arguments",
+		               MU_COMMAND_ARGUMENTS - 40);
+	c->argv[c->n] = NULL;
+	return MURAL_OK;
+}
+
+static mural_status write_command(const mu_command *c, const char *path, mural_error *err)
+{
+	mu_file file = {0};
+	MU_TRY(mu_file_begin(&file, path, err));
+	for (size_t i = 0; i < c->n; i++)
+		fprintf(file.out, "%s\n", c->argv[i]);
+	return mu_file_commit(&file, err);
+}
+
+/* The earlier run was asked for with the same words. */
+static bool same_command(const mu_command *c, const char *path)
+{
+	char *text, *at;
+	size_t bytes;
+	if (mu_file_read(path, "command", COMMAND_BYTES, MURAL_FAILED, &text, &bytes, NULL) != MURAL_OK)
+		return false;
+	at = text;
+	bool same = true;
+	for (size_t i = 0; same && i < c->n; i++) {
+		size_t length = strlen(c->argv[i]);
+		same = strncmp(at, c->argv[i], length) == 0 && at[length] == '\n';
+		at += same ? length + 1 : 0;
+	}
+	same = same && *at == '\0';
+	free(text);
+	return same;
+}
+
+/* The last line of a log that says something. */
+static void last_words(const char *path, char *words, size_t bytes)
+{
+	char tail[LOG_TAIL + 1];
+	size_t n = 0;
+	FILE *log = fopen(path, "r");
+	if (log) {
+		if (fseek(log, 0, SEEK_END) == 0 && ftell(log) > LOG_TAIL)
+			(void)fseek(log, -LOG_TAIL, SEEK_END);
+		else
+			rewind(log);
+		n = fread(tail, 1, LOG_TAIL, log);
+		fclose(log);
+	}
+	tail[n] = '\0';
+	char *error = NULL;
+	for (char *at = tail; (at = strstr(at, "mural: ")); at += 7)
+		if (!error || strncmp(at, "mural: warning", 14) != 0)
+			error = at;
+	char *from = error ? error : tail;
+	from[strcspn(from, "\n")] = '\0';
+	snprintf(words, bytes, "%.250s", *from ? from : "it said nothing");
+}
+
+static mural_status start(const mu_command *c, const char *log, pid_t *pid, mural_error *err)
+{
+	posix_spawn_file_actions_t actions;
+	int failed = posix_spawn_file_actions_init(&actions);
+	if (failed)
+		return mu_fail(err, MURAL_FAILED, NULL, "cannot prepare a process: %s", strerror(failed));
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+	posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+	failed = posix_spawn(pid, c->argv[0], &actions, NULL, (char *const *)c->argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (failed)
+		return mu_fail(err, MURAL_FAILED, c->argv[0], "cannot start the program: %s", strerror(failed));
+	return MURAL_OK;
+}
+
+/* Ctrl-C reaches the run as well, being of the same process group: it stops at its next step, and we wait for that. */
+static int await(pid_t pid)
+{
+	int status;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+mural_status mu_training_run(mu_command *c, const char *folder, uint32_t warm_up, mu_run_facts *facts, mural_error *err)
+{
+	char asked[1100], log[1100];
+	pid_t pid;
+	snprintf(asked, sizeof asked, "%.1000s/command.txt", folder);
+	snprintf(log, sizeof log, "%.1000s/log.txt", folder);
+	MU_TRY(end_command(c, folder, err));
+	if (same_command(c, asked) && mu_study_read_run(folder, warm_up, facts, NULL) == MURAL_OK) {
+		facts->reused = true;
+		return MURAL_OK;
+	}
+	MU_TRY(mu_make_folders(folder, err));
+	MU_TRY(start(c, log, &pid, err));
+	facts->exit_code = await(pid);
+	mural_error unreadable = {0};
+	if (facts->exit_code != 0)
+		last_words(log, facts->why, sizeof facts->why);
+	else if (mu_study_read_run(folder, warm_up, facts, &unreadable) != MURAL_OK)
+		snprintf(facts->why, sizeof facts->why, "%.200s", unreadable.message);
+	else
+		return write_command(c, asked, err);
+	return MURAL_OK;
+}
