@@ -33,7 +33,7 @@ allowed() {
 	model) echo 'base/ device/device.h kernels/ops.h mural/error.h mural/model.h' ;;
 	weights) echo 'base/ data/class_names.h device/device.h kernels/ops.h model/ mural/' ;;
 	optim) echo 'base/ device/device.h kernels/ops.h model/unit.h mural/error.h mural/config.h' ;;
-	engine) echo 'base/ device/device.h comm/comm.h comm/emulated.h comm/observed.h comm/log.h kernels/ops.h kernels/cuda.h monitor/ data/ model/ weights/ optim/ mural/' ;;
+	engine) echo 'base/ device/device.h comm/comm.h comm/emulated.h comm/link.h comm/observed.h comm/log.h kernels/ops.h kernels/cuda.h monitor/ data/ model/ weights/ optim/ mural/' ;;
 	study) echo 'base/ monitor/ engine/ mural/' ;;
 	library.c) echo 'base/ mural/' ;;
 	*) echo 'none' ;;

@@ -1,0 +1,46 @@
+/* What the reduction of gradients costs with these ranks or those, and a step with it.
+ *
+ * With C = the longest computing of any rank and R = the reduction:
+ *
+ *     without overlap   step = C + R
+ *     with overlap      step = max(C + R / buckets, first x C + R)
+ *
+ * The last of `buckets` can only travel when backward is done; the first when `first` of the computing is. R comes from the described
+ * links (comm/link.h: one slow uplink stalls a ring), or from what was measured: then all links count as alike, since a reduction
+ * tells nothing of whose link was slow.
+ * SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_BALANCE_LINKS_H
+#define MU_ENGINE_BALANCE_LINKS_H
+
+#include <stdbool.h>
+
+#include "comm/link.h"
+
+typedef struct mu_balance_network {
+	const mu_link_node *nodes; /* [n_nodes]: the links of each node (its `ranks` are not read); NULL: not known */
+	int n_nodes;
+	const int *seat; /* [ranks]: each rank's node; not read without nodes */
+	mu_algorithm algorithm;
+	double bytes; /* of all gradients as they travel, a miniature's byte scale included */
+	bool overlap;
+	double first; /* part of a step's computing before the first bucket is ready; 0: MU_BALANCE_FIRST */
+	int buckets; /* 0 is taken as 1 */
+	double measured; /* where links are not known: seconds of a reduction among so many ranks, 0: not known either */
+	int measured_ranks;
+	double update; /* seconds of the optimizer's update and what else follows the reduction on every rank */
+} mu_balance_network;
+
+/* Forward is a third; of backward, the first of a dozen blocks. */
+#define MU_BALANCE_FIRST (1.0 / 3 + 2.0 / 3 / 12)
+
+/* Seconds of an all-reduce of `bytes` among the members; 0 for one of them. room: [n_nodes], not used where links are not known. */
+double mu_balance_reduction(const mu_balance_network *network, const bool *member, int ranks, double bytes,
+                            mu_link_node *room);
+
+/* Seconds of a step, from its longest computing and its reduction. */
+double mu_balance_step_seconds(const mu_balance_network *network, double computing, double reduction);
+
+/* The reduction that explains what was waited for it beyond other ranks; the other way round. */
+double mu_balance_reduction_from(const mu_balance_network *network, double computing, double exposed);
+
+#endif
