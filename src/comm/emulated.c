@@ -86,9 +86,8 @@ static mural_status test_oldest(emulated_comm *self, bool *settled, mural_error 
 	return MURAL_OK;
 }
 
-/* A place in the ring, with the reduction of the beginning under way. The inner collective is the caller's to begin and then
- * to count with `posted`. */
-static mural_status begin(emulated_comm *self, mu_pending *outer, in_flight **slot, mural_error *err)
+/* A place in the ring. The inner collective is the caller's to begin there: nothing is in flight if it is refused. */
+static mural_status place(emulated_comm *self, mu_pending *outer, in_flight **slot, mural_error *err)
 {
 	MU_TRY(mu_comm_check_idle(outer, err));
 	if (self->posted - self->first == RING)
@@ -97,15 +96,16 @@ static mural_status begin(emulated_comm *self, mu_pending *outer, in_flight **sl
 	*new = (in_flight){.outer = outer, .latest = mu_now() - self->ahead};
 	*outer = (mu_pending){.begun = new->latest + self->ahead};
 	*slot = new;
-	return self->inner->table->all_reduce_begin(self->inner, &new->latest, 1, MU_F64, MU_MAX, &new->stamp, err);
+	return MURAL_OK;
 }
 
-static mural_status posted(emulated_comm *self, in_flight *slot, mu_collective collective)
+/* The inner collective has begun: the reduction of the beginning follows it. */
+static mural_status posted(emulated_comm *self, in_flight *slot, mu_collective collective, mural_error *err)
 {
 	slot->outer->bytes = slot->inner.bytes;
 	slot->cost = mu_link_seconds(&self->links, collective, (double)slot->inner.bytes * self->byte_scale);
 	slot->outer->request = (void *)(uintptr_t)++self->posted;
-	return MURAL_OK;
+	return self->inner->table->all_reduce_begin(self->inner, &slot->latest, 1, MU_F64, MU_MAX, &slot->stamp, err);
 }
 
 static mural_status all_reduce(mu_comm *comm, void *buffer, size_t count, mu_dtype type, mu_reduce how,
@@ -113,9 +113,9 @@ static mural_status all_reduce(mu_comm *comm, void *buffer, size_t count, mu_dty
 {
 	emulated_comm *self = inside(comm);
 	in_flight *slot;
-	MU_TRY(begin(self, pending, &slot, err));
+	MU_TRY(place(self, pending, &slot, err));
 	MU_TRY(self->inner->table->all_reduce_begin(self->inner, buffer, count, type, how, &slot->inner, err));
-	return posted(self, slot, MU_ALL_REDUCE);
+	return posted(self, slot, MU_ALL_REDUCE, err);
 }
 
 static mural_status broadcast(mu_comm *comm, void *buffer, size_t bytes, int root, mu_pending *pending,
@@ -123,9 +123,9 @@ static mural_status broadcast(mu_comm *comm, void *buffer, size_t bytes, int roo
 {
 	emulated_comm *self = inside(comm);
 	in_flight *slot;
-	MU_TRY(begin(self, pending, &slot, err));
+	MU_TRY(place(self, pending, &slot, err));
 	MU_TRY(self->inner->table->broadcast_begin(self->inner, buffer, bytes, root, &slot->inner, err));
-	return posted(self, slot, MU_BROADCAST);
+	return posted(self, slot, MU_BROADCAST, err);
 }
 
 static mural_status all_gather(mu_comm *comm, const void *mine, void *gathered, size_t count, mu_dtype type,
@@ -133,9 +133,9 @@ static mural_status all_gather(mu_comm *comm, const void *mine, void *gathered, 
 {
 	emulated_comm *self = inside(comm);
 	in_flight *slot;
-	MU_TRY(begin(self, pending, &slot, err));
+	MU_TRY(place(self, pending, &slot, err));
 	MU_TRY(self->inner->table->all_gather_begin(self->inner, mine, gathered, count, type, &slot->inner, err));
-	return posted(self, slot, MU_ALL_GATHER);
+	return posted(self, slot, MU_ALL_GATHER, err);
 }
 
 static mural_status reduce_scatter(mu_comm *comm, const void *buffer, void *mine, size_t count, mu_dtype type,
@@ -143,9 +143,9 @@ static mural_status reduce_scatter(mu_comm *comm, const void *buffer, void *mine
 {
 	emulated_comm *self = inside(comm);
 	in_flight *slot;
-	MU_TRY(begin(self, pending, &slot, err));
+	MU_TRY(place(self, pending, &slot, err));
 	MU_TRY(self->inner->table->reduce_scatter_begin(self->inner, buffer, mine, count, type, &slot->inner, err));
-	return posted(self, slot, MU_REDUCE_SCATTER);
+	return posted(self, slot, MU_REDUCE_SCATTER, err);
 }
 
 static mural_status all_to_all(mu_comm *comm, const void *from, void *to, size_t count, mu_dtype type,
@@ -153,18 +153,18 @@ static mural_status all_to_all(mu_comm *comm, const void *from, void *to, size_t
 {
 	emulated_comm *self = inside(comm);
 	in_flight *slot;
-	MU_TRY(begin(self, pending, &slot, err));
+	MU_TRY(place(self, pending, &slot, err));
 	MU_TRY(self->inner->table->all_to_all_begin(self->inner, from, to, count, type, &slot->inner, err));
-	return posted(self, slot, MU_ALL_TO_ALL);
+	return posted(self, slot, MU_ALL_TO_ALL, err);
 }
 
 static mural_status barrier(mu_comm *comm, mu_pending *pending, mural_error *err)
 {
 	emulated_comm *self = inside(comm);
 	in_flight *slot;
-	MU_TRY(begin(self, pending, &slot, err));
+	MU_TRY(place(self, pending, &slot, err));
 	MU_TRY(self->inner->table->barrier_begin(self->inner, &slot->inner, err));
-	return posted(self, slot, MU_BARRIER);
+	return posted(self, slot, MU_BARRIER, err);
 }
 
 static mural_status test(mu_comm *comm, mu_pending *pending, bool *finished, mural_error *err)

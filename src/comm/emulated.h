@@ -7,7 +7,7 @@
  *     start = when the last rank has begun it, but not before the one ahead of it has ended: one at a time uses the links
  *     end   = start + mu_link_seconds(...), or when the messages were really through, if that is later ("late", counted)
  *
- * So that all ranks know when the last one has begun, each collective is preceded by a reduction of that time, on rank 0's clock.
+ * So that all ranks know when the last one has begun, each collective is followed by a reduction of that time, on rank 0's clock.
  * One thread at a time may use an emulated comm.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_COMM_EMULATED_H

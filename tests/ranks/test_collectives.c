@@ -341,6 +341,24 @@ static void test_refusals(void **state)
 	assert_non_null(strstr(e.message, "still in flight"));
 }
 
+/* A refused call leaves nothing in flight that could write into what the next ones use. */
+static void test_after_refusals(void **state)
+{
+	(void)state;
+	uint8_t byte = 0;
+	for (int round = 0; round < 50; round++) {
+		mu_pending refused = {0}, good = {0};
+		mural_error e = {0};
+		int32_t sum = 1;
+		assert_int_equal(table->all_reduce_begin(comm, &byte, 1, MU_U8, MU_SUM, &refused, &e), MURAL_BUG);
+		assert_null(refused.request);
+		assert_int_equal(table->all_reduce_begin(comm, &sum, 1, MU_I32, MU_SUM, &good, &err), MURAL_OK);
+		assert_int_equal(table->wait(comm, &good, &err), MURAL_OK);
+		assert_int_equal(sum, size);
+		assert_true(good.ended >= good.begun);
+	}
+}
+
 /* With MURAL_TEST_EMULATED the same must hold of collectives on described links, a node for each rank. */
 static mural_status emulate(const mu_link_node *node)
 {
@@ -361,7 +379,7 @@ int main(void)
 	        cmocka_unit_test(test_reduce_scatter), cmocka_unit_test(test_all_to_all),
 	        cmocka_unit_test(test_many_in_flight), cmocka_unit_test(test_overlap),
 	        cmocka_unit_test(test_barrier),        cmocka_unit_test(test_agree),
-	        cmocka_unit_test(test_refusals),
+	        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_after_refusals),
 	};
 	const char *name = getenv("MURAL_TEST_COMM");
 	if (mu_comm_open(name ? name : "auto", &comm, &err)) {
