@@ -16,12 +16,21 @@
 extern "C" {
 #endif
 
-/* The batch triangle, resolved: train_batch == micro_batch * accumulation * ranks. */
+/* The batch triangle, resolved: train_batch == micro_batch * accumulation * ranks, where shares are equal. */
 typedef struct mural_batch_config {
 	uint64_t train_batch; /* images per optimizer step, all ranks */
-	uint64_t micro_batch; /* images per rank and forward/backward */
-	uint64_t accumulation; /* micro-batches per step and rank */
+	uint64_t micro_batch; /* images per rank and forward/backward; with unequal shares at most so many */
+	uint64_t
+	        accumulation; /* micro-batches per step and rank; with unequal shares what the largest needs at first */
 } mural_batch_config;
+
+#define MURAL_BALANCE_RANKS 256 /* most ranks with unequal shares */
+
+/* How the images of a batch are shared out: docs/unequal-workers.md. */
+typedef struct mural_balance_config {
+	char shares[1536]; /* "equal" (default), "auto", "replay:FILE", or a number per rank, "5,1" */
+	bool remove; /* auto: whoever costs more than it brings is left out of the reductions; default false: proposed */
+} mural_balance_config;
 
 typedef enum mural_optimizer_kind {
 	MURAL_OPTIMIZER_ADAMW,
@@ -198,6 +207,7 @@ typedef struct mural_config {
 	mural_run_config run;
 	mural_observe_config observe;
 	mural_emulation_config emulation;
+	mural_balance_config balance;
 	int ranks;
 } mural_config;
 

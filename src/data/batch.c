@@ -38,16 +38,17 @@ mu_batch mu_batch_take(mu_arena *arena, const mu_loader_settings *s)
 	};
 }
 
-void mu_batch_place(mu_batch *batch, const mu_loader_settings *s, uint64_t number)
+void mu_batch_place(mu_batch *batch, const mu_sampler *sampler, mu_batch_at at)
 {
-	uint64_t step = number / s->sampler.accumulation, steps = mu_sampler_steps(&s->sampler);
-	batch->micro = number % s->sampler.accumulation;
-	batch->step = step % steps;
-	batch->epoch = s->first_epoch + (uint32_t)(step / steps);
-	mu_positions positions = mu_sampler_micro(&s->sampler, batch->step, batch->micro);
+	uint64_t steps = mu_sampler_steps(sampler);
+	batch->micro = at.micro;
+	batch->step = at.step % steps;
+	batch->epoch = (uint32_t)(at.step / steps);
+	batch->micros = mu_sampler_micros(sampler, batch->step);
+	mu_positions positions = mu_sampler_micro(sampler, batch->step, batch->micro);
 	batch->first = positions.first;
 	batch->count = positions.count;
-	batch->planned = mu_sampler_planned(&s->sampler, batch->step).count;
+	batch->planned = mu_sampler_planned(sampler, batch->step).count;
 	*batch->counts = (mu_micro){batch->count, batch->planned};
 }
 

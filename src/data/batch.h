@@ -16,8 +16,13 @@ mu_image_shape mu_batch_shape_of_model(const mu_loader_settings *settings);
 /* A batch of full capacity with its arrays from the arena. */
 mu_batch mu_batch_take(mu_arena *arena, const mu_loader_settings *settings);
 
-/* Says which one it is: micro-batch `number`, counted from the start of first_epoch. Sets everything but the arrays. */
-void mu_batch_place(mu_batch *batch, const mu_loader_settings *settings, uint64_t number);
+/* Which micro-batch: `step` is of the run, counted from epoch 0. */
+typedef struct mu_batch_at {
+	uint64_t step, micro;
+} mu_batch_at;
+
+/* Says which one it is, with the shares of `sampler`. Sets everything but the arrays. */
+void mu_batch_place(mu_batch *batch, const mu_sampler *sampler, mu_batch_at at);
 
 /* Does an image of the set go into a batch as it is? */
 bool mu_batch_fits(const mu_loader_settings *settings);

@@ -1,7 +1,8 @@
 /* Loader threads around a ring of micro-batches.
  *
  * The micro-batches of a run are numbered from 0: their tickets. Ticket t lives in slot t % prefetch, so a slot is
- * claimed, filled, taken and given back in a circle, and order needs no queue:
+ * claimed, filled, taken and given back in a circle, and order needs no queue. How many a step has depends on its share, so the step
+ * and micro-batch of the next ticket are counted along (`at`):
  *
  *     FREE --claim--> FILLING --settle--> READY --next--> TAKEN --give back--> FREE
  *
@@ -48,6 +49,8 @@ typedef struct layout {
 	slot *slots; /* [prefetch] */
 	worker *workers; /* [max(1, loader_threads)] */
 	uint32_t *order; /* [images] of `order_epoch` */
+	int *share_R,
+	        *next_share_R; /* [ranks], where shares are given: of the step at which tickets are claimed, and from next_from on */
 	mu_resize *resize; /* NULL: images fit or are not to be resized */
 } layout;
 
@@ -56,13 +59,17 @@ struct mu_loader {
 	void *block;
 	size_t block_bytes;
 	layout parts;
-	uint64_t first, tickets; /* micro-batches before the first ticket, and from there to the end */
+	uint64_t end; /* step of the run at which it ends */
 	unsigned running; /* threads */
 
 	/* Under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t room, ready; /* a slot became FREE; READY or failed */
 	uint64_t claimed, taken; /* tickets */
+	mu_batch_at at; /* of the next ticket */
+	mu_sampler sampler; /* with the shares of that step */
+	uint64_t settled; /* steps before this one may be claimed */
+	uint64_t next_from; /* 0: no other shares are to come */
 	uint64_t failed; /* lowest ticket that failed, or UINT64_MAX */
 	mural_error failure;
 	uint32_t order_epoch;
@@ -103,6 +110,10 @@ static layout lay_out(mu_arena *arena, const mu_loader_settings *s)
 	        .workers = mu_arena_take(arena, workers * sizeof(worker)),
 	        .order = mu_arena_take(arena, s->sampler.images * sizeof(uint32_t)),
 	};
+	if (s->sampler.share_R) {
+		parts.share_R = mu_arena_take(arena, (size_t)s->sampler.ranks * sizeof(int));
+		parts.next_share_R = mu_arena_take(arena, (size_t)s->sampler.ranks * sizeof(int));
+	}
 	for (unsigned i = 0; i < prefetch; i++) {
 		mu_batch batch = mu_batch_take(arena, s);
 		if (!arena->measuring)
@@ -163,18 +174,14 @@ static mural_status check_settings(const mu_loader_settings *s, mural_error *err
 	return check_sizes(s, err);
 }
 
-/* Counts the micro-batches of the run. */
-static mural_status count_tickets(mu_loader *loader, mural_error *err)
+/* Where the run begins and ends. Steps of an epoch and epochs are below 2^32 each. */
+static void set_range(mu_loader *loader)
 {
 	const mu_loader_settings *s = &loader->settings;
-	uint64_t epochs = s->epochs > s->first_epoch ? s->epochs - s->first_epoch : 0, tickets;
-	if (__builtin_mul_overflow(epochs, mu_sampler_steps(&s->sampler), &tickets) ||
-	    __builtin_mul_overflow(tickets, s->sampler.accumulation, &tickets))
-		return mu_fail(err, MURAL_USAGE, NULL, "%llu epochs of %llu steps are more than can be counted",
-		               (unsigned long long)epochs, (unsigned long long)mu_sampler_steps(&s->sampler));
-	loader->first = s->first_step * s->sampler.accumulation;
-	loader->tickets = epochs ? tickets - loader->first : 0;
-	return MURAL_OK;
+	uint64_t steps = mu_sampler_steps(&s->sampler);
+	loader->at.step = s->first_epoch * steps + s->first_step;
+	loader->end = s->epochs * steps;
+	loader->settled = s->settled ? s->settled : UINT64_MAX;
 }
 
 static slot *slot_of(mu_loader *loader, uint64_t ticket)
@@ -182,14 +189,37 @@ static slot *slot_of(mu_loader *loader, uint64_t ticket)
 	return &loader->parts.slots[ticket % loader->settings.config->prefetch];
 }
 
+static bool at_end(const mu_loader *loader)
+{
+	return loader->at.step >= loader->end;
+}
+
 static bool claimable(mu_loader *loader)
 {
-	return loader->claimed < loader->tickets && slot_of(loader, loader->claimed)->state == FREE;
+	return !at_end(loader) && loader->at.step < loader->settled && slot_of(loader, loader->claimed)->state == FREE;
 }
 
 static bool finished(const mu_loader *loader)
 {
-	return loader->stopping || loader->failed != UINT64_MAX || loader->claimed == loader->tickets;
+	return loader->stopping || loader->failed != UINT64_MAX || at_end(loader);
+}
+
+/* The shares of the step that begins. Under the lock. */
+static void take_shares(mu_loader *loader)
+{
+	if (loader->next_from == 0 || loader->at.step < loader->next_from)
+		return;
+	memcpy(loader->parts.share_R, loader->parts.next_share_R, (size_t)loader->sampler.ranks * sizeof(int));
+	loader->next_from = 0;
+}
+
+/* The place behind a ticket that was claimed. Under the lock. */
+static void step_on(mu_loader *loader, const mu_batch *claimed)
+{
+	if (++loader->at.micro < claimed->micros)
+		return;
+	loader->at = (mu_batch_at){.step = loader->at.step + 1};
+	take_shares(loader);
 }
 
 /* The next ticket's slot, with its place in the run and its image indexes. Under the lock. */
@@ -199,7 +229,8 @@ static slot *claim(mu_loader *loader, uint64_t *ticket)
 	slot *claimed = slot_of(loader, loader->claimed);
 	mu_batch *batch = &claimed->batch;
 	*ticket = loader->claimed++;
-	mu_batch_place(batch, s, loader->first + *ticket);
+	mu_batch_place(batch, &loader->sampler, loader->at);
+	step_on(loader, batch);
 	if (!loader->ordered || loader->order_epoch != batch->epoch) {
 		mu_sampler_order(s->sampler.images, s->seed, batch->epoch, s->config->shuffle, loader->parts.order);
 		loader->order_epoch = batch->epoch;
@@ -274,7 +305,6 @@ static mural_status start_threads(mu_loader *loader, mural_error *err)
 static mural_status prepare(mu_loader *loader, mural_error *err)
 {
 	const mu_device *device = loader->settings.device;
-	MU_TRY(count_tickets(loader, err));
 	size_t bytes = mu_loader_bytes(&loader->settings);
 	MU_TRY(device->table->allocate(device->handle, MU_MEMORY_PINNED, bytes, &loader->block, err));
 	loader->block_bytes = bytes;
@@ -283,6 +313,11 @@ static mural_status prepare(mu_loader *loader, mural_error *err)
 	loader->parts = lay_out(&arena, &loader->settings);
 	if (loader->parts.resize)
 		mu_resize_prepare(loader->parts.resize);
+	if (loader->parts.share_R) {
+		memcpy(loader->parts.share_R, loader->sampler.share_R, (size_t)loader->sampler.ranks * sizeof(int));
+		loader->sampler.share_R = loader->parts.share_R;
+	}
+	set_range(loader);
 	for (unsigned i = 0; i < worker_count(&loader->settings); i++)
 		loader->parts.workers[i].loader = loader;
 	return start_threads(loader, err);
@@ -296,6 +331,7 @@ mural_status mu_loader_create(mu_loader **loader, const mu_loader_settings *sett
 	if (!created)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for a loader");
 	created->settings = *settings;
+	created->sampler = settings->sampler;
 	created->failed = UINT64_MAX;
 	pthread_mutex_init(&created->lock, NULL);
 	pthread_cond_init(&created->room, NULL);
@@ -333,6 +369,8 @@ static mural_status await(mu_loader *loader, slot **next, mural_error *err)
 	if ((*next)->state == TAKEN)
 		return mu_bug(err, "the trainer asks for a batch while it holds all of them");
 	while ((*next)->state != READY) {
+		if (loader->taken == loader->claimed && loader->at.step >= loader->settled)
+			return mu_bug(err, "the trainer asks for a batch whose shares are not settled");
 		if (loader->running)
 			pthread_cond_wait(&loader->ready, &loader->lock);
 		else
@@ -352,7 +390,7 @@ mural_status mu_loader_next(mu_loader *loader, mu_batch **batch, double *waited_
 	mural_status status = MURAL_OK;
 	*batch = NULL;
 	pthread_mutex_lock(&loader->lock);
-	if (loader->taken < loader->tickets) {
+	if (loader->taken < loader->claimed || !at_end(loader)) {
 		slot *next;
 		status = await(loader, &next, err);
 		if (status == MURAL_OK) {
@@ -363,6 +401,24 @@ mural_status mu_loader_next(mu_loader *loader, mu_batch **batch, double *waited_
 	}
 	pthread_mutex_unlock(&loader->lock);
 	*waited_seconds = mu_now() - start;
+	return status;
+}
+
+mural_status mu_loader_share(mu_loader *loader, uint64_t from, const int *share_R, uint64_t settled, mural_error *err)
+{
+	mural_status status = MURAL_OK;
+	pthread_mutex_lock(&loader->lock);
+	if (settled < loader->settled || (share_R && (from < loader->settled || from > settled || loader->next_from)))
+		status = mu_bug(err, "shares change where batches may have been read already");
+	if (status == MURAL_OK && share_R) {
+		memcpy(loader->parts.next_share_R, share_R, (size_t)loader->sampler.ranks * sizeof(int));
+		loader->next_from = from;
+		take_shares(loader);
+	}
+	if (status == MURAL_OK)
+		loader->settled = settled;
+	pthread_cond_broadcast(&loader->room);
+	pthread_mutex_unlock(&loader->lock);
 	return status;
 }
 

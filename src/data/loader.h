@@ -4,6 +4,9 @@
  * order by one trainer. The batches are the same for any number of threads. A failed read stops the loader: the batches
  * before it still come, then mu_loader_next returns the failure, and every later call returns it again.
  *
+ * Given shares of a batch (mu_sampler.share_R) may change while the loader runs: whoever decides on them says up to which step they
+ * are settled, and no thread reads beyond. So nothing that was read ahead is ever thrown away.
+ *
  *     mu_batch *batch;
  *     while (mu_loader_next(loader, &batch, &waited, err) == MURAL_OK && batch) { train(batch); mu_loader_give_back(loader, batch); }
  * SPDX-License-Identifier: MIT */
@@ -19,7 +22,7 @@
 typedef struct mu_batch {
 	uint32_t epoch;
 	uint64_t step; /* in the epoch */
-	uint64_t micro; /* in the step */
+	uint64_t micro, micros; /* in the step, and how many it has on this rank */
 	uint64_t first; /* position in the epoch of this micro-batch's first image */
 	uint64_t planned; /* images of the whole step, all ranks */
 	size_t capacity, count, image_bytes;
@@ -41,6 +44,8 @@ typedef struct mu_loader_settings {
 	bool augment; /* false for evaluation: no crop, no flip */
 	uint32_t first_epoch, epochs; /* [first_epoch, epochs) */
 	uint64_t first_step; /* of first_epoch, for resuming */
+	uint64_t
+	        settled; /* steps of the run, counted from epoch 0, whose shares are settled; 0: of all. mu_loader_share */
 	const mu_device *device; /* whose pinned memory the ring uses; borrowed */
 	mu_pulse *pulse; /* beats with every image read; borrowed, may be NULL */
 	/* Image shape the model wants. When it differs from the data's, config->resize says what happens. */
@@ -59,6 +64,9 @@ void mu_loader_free(mu_loader *loader);
 
 /* The next micro-batch in order, or *batch = NULL after the last. *waited_seconds: how long the caller was kept. */
 mural_status mu_loader_next(mu_loader *loader, mu_batch **batch, double *waited_seconds, mural_error *err);
+/* From step `from` of the run on these are the shares; NULL: they stay. Steps before `settled` may now be read. `from` must not lie
+ * before what was settled so far, nor behind what is settled now, and an earlier change must have been reached by the trainer. */
+mural_status mu_loader_share(mu_loader *loader, uint64_t from, const int *share_R, uint64_t settled, mural_error *err);
 /* Batches may be given back in any order; up to `prefetch` may be held at once. */
 void mu_loader_give_back(mu_loader *loader, mu_batch *batch);
 

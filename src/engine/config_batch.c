@@ -1,6 +1,7 @@
 /* The batch triangle: train_batch_size = micro-batch x accumulation x ranks, as DeepSpeed derives it, but with every
  * remainder told. SPDX-License-Identifier: MIT */
 #include "engine/config_build.h"
+#include "engine/shares.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -210,8 +211,12 @@ static mural_status settle_evaluation(mu_config_build *b, triangle *t)
 mural_status mu_config_resolve_batch(mu_config_build *b)
 {
 	triangle t = begin(b);
+	mu_shares_kind kind = MU_SHARES_EQUAL;
+	mu_shares_kind_of(b->values.config.balance.shares, &kind);
 	if (b->sources->evaluation)
 		return settle_evaluation(b, &t);
+	if (kind != MU_SHARES_EQUAL)
+		return mu_config_settle_shares(b);
 	MU_TRY(solve(b, &t));
 	for (int i = 0; i < SIDES; i++)
 		if (!t.given[i])

@@ -6,6 +6,7 @@
  *     config_resolve.c   default < preset < file < argument, into mu_config_values; fields that follow from others
  *     config_weights.c   rows that weights tell
  *     config_batch.c     the batch triangle
+ *     config_shares.c    unequal shares: their values, and the triangle with them
  *     config_check.c     what does not go together
  *     config_support.c   what Mural does not have
  *     config_report.c    warnings, origins
@@ -27,6 +28,7 @@ typedef struct mu_config_items {
 		mu_hjson_number number;
 		const char *text; /* in the tree, the arguments or the table */
 	} item[MURAL_MAX_CHANNELS];
+	const mu_hjson_value *list; /* SHARES: whole numbers in the file; NULL: item[0].text */
 } mu_config_items;
 
 typedef enum mu_config_from {
@@ -101,6 +103,15 @@ void mu_config_store(mu_config_values *values, size_t row, const mu_config_items
 bool mu_config_same(size_t row, const mu_config_items *a, const mu_config_items *b);
 /* Does the value have a place in mu_config_values? */
 bool mu_config_stored(size_t row);
+
+/* config_shares.c */
+bool mu_config_shares_from_node(mu_config_items *items, const mu_config_row *row, const mu_hjson_value *node);
+bool mu_config_shares_from_text(mu_config_items *items, const mu_config_row *row, const char *text);
+/* As they are kept: "5,1". */
+void mu_config_shares_text(const mu_config_items *items, char *text, size_t bytes);
+void mu_config_shares_write(FILE *out, const char *text);
+/* Which shares are meant, checked against the ranks; MURAL_USAGE with the arithmetic. */
+mural_status mu_config_settle_shares(mu_config_build *build);
 
 /* config_words.c */
 /* "a whole number above 0". */

@@ -72,7 +72,8 @@ static bool is_automatic(size_t row, const mu_hjson_value *v)
 	mu_config_verdict verdict;
 	const mu_config_row *r = &mu_config_rows[row];
 	if (v->kind != MU_HJSON_STRING || !v->quoted || strcmp(v->text, "auto") || r->type == MU_CONFIG_BLOCK ||
-	    r->type == MU_CONFIG_ANY || (r->type == MU_CONFIG_TEXT && !strncmp(r->key, "mural.", 6)))
+	    r->type == MU_CONFIG_ANY || r->type == MU_CONFIG_SHARES ||
+	    (r->type == MU_CONFIG_TEXT && !strncmp(r->key, "mural.", 6)))
 		return false;
 	return r->type != MU_CONFIG_CHOICE || !mu_config_from_node(&own, row, v, true, &verdict);
 }

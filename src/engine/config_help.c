@@ -21,6 +21,7 @@ static const char *type_text(const mu_config_row *row)
 	case MU_CONFIG_FLOATS: return "numbers";
 	case MU_CONFIG_SIDES: return "one or two whole numbers";
 	case MU_CONFIG_SET: return "list of";
+	case MU_CONFIG_SHARES: return "equal, auto, a whole number per rank, or replay:FILE";
 	}
 	return "";
 }
@@ -234,6 +235,7 @@ static const char *argument_text(const mu_config_row *row)
 	case MU_CONFIG_FLOATS: return "X,X,...";
 	case MU_CONFIG_SIDES: return "N|HxW";
 	case MU_CONFIG_SET: return "WORD,WORD,...";
+	case MU_CONFIG_SHARES: return "equal|auto|N,N,...|replay:FILE";
 	case MU_CONFIG_BOOL:
 	case MU_CONFIG_BLOCK:
 	case MU_CONFIG_ANY: return "";

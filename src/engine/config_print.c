@@ -113,6 +113,7 @@ void mu_config_write_value(FILE *out, const mu_config_values *values, size_t ind
 	case MU_CONFIG_WHOLE: fprintf(out, "%" PRIu64, get_integer(at, row->size)); break;
 	case MU_CONFIG_REAL: fputs(mu_number_text(*(const double *)at, text), out); break;
 	case MU_CONFIG_TEXT: write_text(out, at); break;
+	case MU_CONFIG_SHARES: mu_config_shares_write(out, at); break;
 	case MU_CONFIG_CHOICE: write_choice(out, row->range, get_integer(at, row->size)); break;
 	case MU_CONFIG_FLOATS: write_list(out, row, at, values->config.model.channels); break;
 	case MU_CONFIG_REALS:

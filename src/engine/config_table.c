@@ -13,6 +13,7 @@
 #define FLOATS .type = MU_CONFIG_FLOATS
 #define SIDES .type = MU_CONFIG_SIDES
 #define SET .type = MU_CONFIG_SET
+#define SHARES .type = MU_CONFIG_SHARES
 #define TYPED .flags = MU_CONFIG_TYPED
 #define PARAMS .flags = MU_CONFIG_PARAMS
 #define NULLABLE .flags = MU_CONFIG_NULL
@@ -745,6 +746,11 @@ const mu_config_row mu_config_rows[] = {
          .help = "ranks on its devices: node by node, or one per node before any has two"},
         {"mural.link_scale", .option = "link-scale", REAL, ABOVE_0, IS("1"), AT(config.emulation.link_scale),
          .help = "each byte on the emulated links counts as so many: a small model stands for a large one"},
+        {"mural.balance", .option = "balance", SHARES, IS("equal"), AT(config.balance.shares),
+         .help = "images of a batch that each rank takes: all the same, measured, or numbers that sum to the batch: "
+                 "docs/unequal-workers.md"},
+        {"mural.balance_remove", .option = "balance-remove", BOOL, IS("false"), AT(config.balance.remove),
+         .help = "auto: leave out a rank that costs more than it brings; false: only propose it"},
         {"mural.timeline", .option = "timeline", TEXT, IS(""), AT(config.observe.timeline),
          .help = "file for Perfetto or chrome://tracing: what each rank did when"},
         {"mural.timeline_first", .option = "timeline-first", WHOLE, FROM_1, IS("3"), AT(config.observe.timeline_first),

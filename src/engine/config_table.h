@@ -20,7 +20,8 @@ typedef enum mu_config_type {
 	MU_CONFIG_REALS, /* doubles, as many as fit */
 	MU_CONFIG_FLOATS, /* floats, up to as many as fit */
 	MU_CONFIG_SIDES, /* two size_t; one number stands for both */
-	MU_CONFIG_SET /* unsigned: a bit for each word of `range`, "a|b|c", that the list has; [] is none */
+	MU_CONFIG_SET, /* unsigned: a bit for each word of `range`, "a|b|c", that the list has; [] is none */
+	MU_CONFIG_SHARES /* char array: a word of shares.h, or whole numbers, which stand there as "5,1" */
 } mu_config_type;
 
 enum { /* flags of a row */

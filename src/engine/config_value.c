@@ -208,6 +208,7 @@ bool mu_config_from_node(mu_config_items *items, size_t index, const mu_hjson_va
 	case MU_CONFIG_FLOATS:
 	case MU_CONFIG_SIDES: good = list_from_node(items, row, node, typed, verdict); break;
 	case MU_CONFIG_SET: good = set_from_node(items, row, node); break;
+	case MU_CONFIG_SHARES: good = mu_config_shares_from_node(items, row, node); break;
 	}
 	if (!good && !*verdict->hint)
 		verdict->hint = mu_config_hint(row, node);
@@ -241,6 +242,8 @@ bool mu_config_from_text(mu_config_items *items, size_t index, const char *text)
 		return list_from_text(items, row, text);
 	if (row->type == MU_CONFIG_SET)
 		return set_from_text(items, row, text);
+	if (row->type == MU_CONFIG_SHARES)
+		return mu_config_shares_from_text(items, row, text);
 	items->n = 1;
 	if (row->type == MU_CONFIG_TEXT || row->type == MU_CONFIG_CHOICE) {
 		items->item[0].text = text;
@@ -277,6 +280,7 @@ void mu_config_store(mu_config_values *values, size_t index, const mu_config_ite
 	case MU_CONFIG_WHOLE: put_integer(at, row->size, items->item[0].number.magnitude); break;
 	case MU_CONFIG_CHOICE: put_integer(at, row->size, (uint64_t)items->item[0].choice); break;
 	case MU_CONFIG_TEXT: snprintf(at, row->size, "%s", items->item[0].text); break;
+	case MU_CONFIG_SHARES: mu_config_shares_text(items, at, row->size); break;
 	case MU_CONFIG_REAL:
 	case MU_CONFIG_REALS:
 		for (size_t i = 0; i < items->n; i++)
@@ -296,11 +300,21 @@ void mu_config_store(mu_config_values *values, size_t index, const mu_config_ite
 	}
 }
 
+static bool same_shares(const mu_config_items *a, const mu_config_items *b, size_t bytes)
+{
+	char one[sizeof(mural_balance_config)], other[sizeof one];
+	mu_config_shares_text(a, one, bytes);
+	mu_config_shares_text(b, other, bytes);
+	return strcmp(one, other) == 0;
+}
+
 bool mu_config_same(size_t index, const mu_config_items *a, const mu_config_items *b)
 {
 	mu_config_type type = mu_config_rows[index].type;
 	if (type == MU_CONFIG_SET)
 		return set_bits(a) == set_bits(b);
+	if (type == MU_CONFIG_SHARES)
+		return same_shares(a, b, mu_config_rows[index].size);
 	if (a->n != b->n)
 		return false;
 	for (size_t i = 0; i < a->n; i++) {

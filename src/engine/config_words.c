@@ -138,6 +138,10 @@ const char *mu_config_expected(size_t index, char text[MU_CONFIG_WORDS])
 		else
 			strcpy(text, "text in quotes");
 		break;
+	case MU_CONFIG_SHARES:
+		snprintf(text, MU_CONFIG_WORDS,
+		         "\"equal\", \"auto\", \"replay:FILE\" or a list of whole numbers, one for each rank");
+		break;
 	case MU_CONFIG_CHOICE:
 	case MU_CONFIG_SET:
 	case MU_CONFIG_ANY: strcpy(text, "a value"); break;

@@ -21,6 +21,7 @@ static mural_status create_parts(mural_engine *engine, const mural_engine_settin
 	MU_TRY(mu_engine_open_device(engine, err));
 	MU_TRY(mu_engine_check_types(engine, err));
 	MU_TRY(mu_engine_apply_rules(engine, err));
+	MU_TRY(mu_sharing_init(&engine->sharing, config, engine->ranks, engine->training, err));
 	MU_TRY(mu_engine_allocate(engine, err));
 	if (!engine->training)
 		return MURAL_OK;
@@ -167,6 +168,9 @@ mural_status mu_engine_create_on(mural_engine **created, const mural_engine_sett
 	status = mu_comm_agree(settings->comm, status, err);
 	if (engine && status == MURAL_OK) {
 		begin_watch(engine);
+		status = mu_sharing_meet(&engine->sharing, engine->comm, err);
+	}
+	if (engine && status == MURAL_OK) {
 		status = first_state(engine, err);
 	}
 	if (status == MURAL_OK)
@@ -192,6 +196,7 @@ void mural_engine_free(mural_engine *engine)
 	mu_replay_release(&engine->replayed_micro, &engine->device);
 	mu_replay_release(&engine->replayed_update, &engine->device);
 	mu_engine_release_memory(engine);
+	mu_sharing_release(&engine->sharing);
 	if (engine->context)
 		engine->ops->close(engine->context);
 	mu_device_close(&engine->device);
@@ -222,7 +227,7 @@ static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
 		               "there are more ranks (%d) than training images (%llu); use at most %llu rank%s",
 		               engine->ranks->size, (unsigned long long)images, (unsigned long long)images,
 		               images == 1 ? "" : "s");
-	if (settings.sampler.accumulation > images)
+	if (engine->sharing.kind == MU_SHARES_EQUAL && settings.sampler.accumulation > images)
 		return mu_fail(err, MURAL_USAGE, mural_data_get_facts(engine->train)->path,
 		               "gradient_accumulation_steps %llu is more than there are training images (%llu): most "
 		               "micro-batches would be empty; use a smaller --batch or --accumulation",

@@ -20,6 +20,7 @@
 #include "engine/pace.h"
 #include "engine/reducer.h"
 #include "engine/replay.h"
+#include "engine/sharing.h"
 #include "engine/store.h"
 #include "kernels/ops.h"
 #include "model/vit.h"
@@ -56,6 +57,7 @@ typedef struct mu_step_state {
 	uint32_t epoch;
 	uint64_t step_in_epoch;
 	uint64_t micro; /* micro-batches begun */
+	bool last; /* the one under way is the step's last on this rank */
 	double data, forward, backward, exposed, hidden; /* seconds */
 } mu_step_state;
 
@@ -70,6 +72,7 @@ struct mural_engine {
 	mu_comm *comm; /* borrowed */
 	const mu_comm_facts *ranks;
 	bool training;
+	mu_sharing sharing; /* of batches among ranks */
 
 	mu_pulse pulse; /* of this rank, for the others to watch */
 

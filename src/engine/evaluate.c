@@ -181,7 +181,7 @@ mural_status mural_engine_classify(mural_engine *engine, const mural_data *data,
                                    mural_error *err)
 {
 	const mu_device *device = &engine->device;
-	size_t bytes = engine->config.batch.micro_batch * sizeof *best;
+	size_t bytes = engine->sharing.capacity * sizeof *best;
 	void *there = NULL, *here = NULL;
 	mural_status status = device->table->allocate(device->handle, MU_MEMORY_DEVICE, bytes, &there, err);
 	if (status == MURAL_OK && !engine->shared)

@@ -56,10 +56,23 @@ mural_status mu_engine_check_resize(const mural_engine *engine, const mural_data
 	               engine->config.model.image_width);
 }
 
+/* A micro-batch of every rank: as many as it has room for. */
+static uint64_t evaluated_at_once(const mural_engine *engine)
+{
+	const mu_sharing *sharing = &engine->sharing;
+	uint64_t sum = 0;
+	if (!sharing->capacity_R)
+		return sharing->capacity * (uint64_t)engine->ranks->size;
+	for (int r = 0; r < engine->ranks->size; r++)
+		sum += (uint64_t)sharing->capacity_R[r];
+	return sum;
+}
+
 mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const mural_data *data, bool training)
 {
 	const mural_config *config = &engine->config;
-	uint64_t micro = config->batch.micro_batch;
+	const mu_sharing *sharing = &engine->sharing;
+	uint64_t micro = sharing->capacity;
 	bool enlarged = mu_engine_resize_factor(engine, data) > 1; /* by the device */
 	mu_image_shape shape = enlarged ? shape_of_set(data) : shape_of_model(engine);
 	return (mu_loader_settings){
@@ -68,12 +81,12 @@ mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const m
 	        .sampler =
 	                {
 	                        .images = mural_data_get_facts(data)->images,
-	                        .train_batch =
-	                                training ? config->batch.train_batch : micro * (uint64_t)engine->ranks->size,
+	                        .train_batch = training ? config->batch.train_batch : evaluated_at_once(engine),
 	                        .micro_batch = micro,
 	                        .accumulation = training ? config->batch.accumulation : 1,
 	                        .ranks = engine->ranks->size,
 	                        .rank = engine->ranks->rank,
+	                        .share_R = training ? sharing->share_R : sharing->capacity_R,
 	                        .drop_last = training && config->data.drop_last,
 	                },
 	        .seed = config->run.seed,
@@ -215,7 +228,7 @@ static mural_status measure(mural_engine *engine, size_t capacity, mural_memory_
 /* Largest micro-batch whose plan stays within `limit`, 0 if not even one image does. */
 static size_t largest_fit(mural_engine *engine, size_t limit)
 {
-	size_t fits = 0, fails = engine->config.batch.micro_batch;
+	size_t fits = 0, fails = engine->sharing.capacity;
 	while (fails - fits > 1) {
 		size_t middle = fits + (fails - fits) / 2;
 		mural_memory_plan plan;
@@ -242,6 +255,10 @@ static mural_status check_fit(mural_engine *engine, mural_error *err)
 	if (engine->plan.total <= share)
 		return MURAL_OK;
 	size_t needed = engine->plan.total, largest = largest_fit(engine, share);
+	if (largest > 0 && engine->sharing.kind != MU_SHARES_EQUAL) { /* smaller micro-batches, and more of them */
+		engine->sharing.capacity = largest;
+		return measure(engine, largest, &engine->plan, err);
+	}
 	char where[512] = "";
 	if (engine->report)
 		snprintf(where, sizeof where, "%s = %llu",
@@ -292,13 +309,13 @@ mural_status mu_engine_allocate(mural_engine *engine, mural_error *err)
 	engine->scratch.name = "scratch";
 	engine->exchange.name = "exchange";
 	engine->exchange.kind = MU_MEMORY_PINNED;
-	MU_TRY(measure(engine, engine->config.batch.micro_batch, &engine->plan, err));
+	MU_TRY(measure(engine, engine->sharing.capacity, &engine->plan, err));
 	MU_TRY(check_fit(engine, err));
 	mu_block *list[BLOCKS];
 	list_blocks(engine, list);
 	for (int b = 0; b < BLOCKS; b++)
 		MU_TRY(allocate(engine, list[b], err));
-	MU_TRY(lay_out(engine, engine->config.batch.micro_batch, err));
+	MU_TRY(lay_out(engine, engine->sharing.capacity, err));
 	for (int b = 0; b < BLOCKS; b++)
 		for (int use = 0; use < MU_USE_COUNT; use++)
 			MU_TRY(mu_arena_check(&list[b]->arena[use], err));
@@ -325,6 +342,6 @@ void mu_engine_release_memory(mural_engine *engine)
 void mural_engine_memory(const mural_engine *engine, mural_memory_plan *planned, mural_memory_plan *used)
 {
 	*planned = engine->plan;
-	*used = total_up(engine, engine->config.batch.micro_batch, high_water(&engine->step),
-	                 high_water(&engine->scratch), high_water(&engine->exchange));
+	*used = total_up(engine, engine->sharing.capacity, high_water(&engine->step), high_water(&engine->scratch),
+	                 high_water(&engine->exchange));
 }

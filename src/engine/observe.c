@@ -97,7 +97,8 @@ static mural_status open_scalars(mu_observe *o, const mu_observe_start *start, m
 static size_t spans_per_step(const mu_observe *o)
 {
 	size_t units = o->engine->vit.n_units;
-	return (size_t)o->config->batch.accumulation * (2 * units + 1) + o->engine->reducer.n_buckets + 16;
+	return (size_t)mu_sharing_most_micros(&o->engine->sharing, &o->config->batch) * (2 * units + 1) +
+	       o->engine->reducer.n_buckets + 16;
 }
 
 static mural_status open_trace(mu_observe *o, mural_error *err)

@@ -131,6 +131,22 @@ static void announce_copy(const mu_run *r)
 		        "will stand still while a checkpoint is written\n");
 }
 
+/* "8 x 1 x 3", or who takes how many of the batch: "shares 12, 8, 4". */
+static const char *describe_batch(const mu_run *r, char *text, size_t bytes)
+{
+	const mural_batch_config *batch = &r->config->batch;
+	const mu_sharing *sharing = &r->engine->sharing;
+	if (sharing->kind == MU_SHARES_EQUAL) {
+		snprintf(text, bytes, "%llu x %llu x %d", (unsigned long long)batch->micro_batch,
+		         (unsigned long long)batch->accumulation, r->ranks);
+		return text;
+	}
+	size_t used = (size_t)snprintf(text, bytes, "shares");
+	for (int rank = 0; rank < r->ranks && used + 16 < bytes; rank++)
+		used += (size_t)snprintf(text + used, bytes - used, "%s %d", rank ? "," : "", sharing->share_R[rank]);
+	return text;
+}
+
 static void announce(mu_run *r)
 {
 	const mural_data_facts *train = mural_data_get_facts(r->train);
@@ -145,18 +161,16 @@ static void announce(mu_run *r)
 	};
 	mu_progress_init(&r->progress, &settings);
 	mural_memory_plan planned, used;
+	char batch[160];
 	mural_engine_memory(r->engine, &planned, &used);
 	mu_progress_line(
 	        &r->progress, "%s: %llu parameters, %zu x %zu x %zu images, %d rank%s x %u thread%s, %s operations",
 	        r->config->model.preset, (unsigned long long)mural_engine_parameters(r->engine), train->channels,
 	        train->height, train->width, r->ranks, plural((uint64_t)r->ranks), mural_engine_threads(r->engine),
 	        plural(mural_engine_threads(r->engine)), mural_engine_ops(r->engine));
-	mu_progress_line(&r->progress,
-	                 "%s: %llu training image%s, batch %llu (%llu x %llu x %d), %llu step%s, %s planned per rank",
+	mu_progress_line(&r->progress, "%s: %llu training image%s, batch %llu (%s), %llu step%s, %s planned per rank",
 	                 train->name, (unsigned long long)train->images, plural(train->images),
-	                 (unsigned long long)r->config->batch.train_batch,
-	                 (unsigned long long)r->config->batch.micro_batch,
-	                 (unsigned long long)r->config->batch.accumulation, r->ranks,
+	                 (unsigned long long)r->config->batch.train_batch, describe_batch(r, batch, sizeof batch),
 	                 (unsigned long long)mural_engine_total_steps(r->engine),
 	                 plural(mural_engine_total_steps(r->engine)), MU_SIZE(planned.total));
 	announce_fit(r, train);

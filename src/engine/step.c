@@ -101,7 +101,7 @@ static mural_status compute(mural_engine *engine, micro_work *work, mural_error 
 	                     forward_and_backward, work, err);
 }
 
-static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *state, mural_error *err)
+static mural_status micro_step(mural_engine *engine, mu_step_state *state, mural_error *err)
 {
 	mu_batch *batch;
 	const mu_batch *at;
@@ -116,15 +116,16 @@ static mural_status micro_step(mural_engine *engine, bool last, mu_step_state *s
 	state->data += waited;
 	state->epoch = batch->epoch;
 	state->step_in_epoch = batch->step;
+	state->last = batch->micro + 1 == batch->micros;
 	const bool empty = batch->count == 0;
 	MU_TRY(mu_feed_batch(&engine->train_feed, engine->loader, batch, &at, err));
 	state->counts = at->counts;
 	state->empty = empty;
 	mu_vit_input input = mu_engine_input(engine, engine->train, at);
-	MU_TRY(compute(engine, &(micro_work){engine, &input, state, empty, last}, err));
+	MU_TRY(compute(engine, &(micro_work){engine, &input, state, empty, state->last}, err));
 	mu_pace_end(&engine->pace);
 	mu_feed_used(&engine->train_feed);
-	if (!last)
+	if (!state->last)
 		mu_feed_ahead(&engine->train_feed, engine->loader, &state->data);
 	return MURAL_OK;
 }
@@ -153,10 +154,9 @@ mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mur
 {
 	*state = (mu_step_state){0};
 	atomic_store(&engine->pulse.step, engine->steps_done + 1);
-	uint64_t accumulation = engine->config.batch.accumulation;
 	mural_status status = begin_step(engine, err);
-	for (uint64_t micro = 0; micro < accumulation && status == MURAL_OK; micro++)
-		status = micro_step(engine, micro + 1 == accumulation, state, err);
+	while (status == MURAL_OK && !state->last)
+		status = micro_step(engine, state, err);
 	if (status == MURAL_OK)
 		status = mu_pace_end_step(&engine->pace, err);
 	double span = mu_trace_begin(engine->trace);

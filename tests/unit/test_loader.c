@@ -286,6 +286,80 @@ static void ranks_share_the_same_images(void **state)
 	}
 }
 
+/* Shares change twice while two ranks' loaders run ahead: every position of every epoch is read once, by the rank whose share it
+ * is, and nothing is read before its shares are settled. */
+static void shares_change_while_reading(void **state)
+{
+	(void)state;
+	enum { RANKS = 2, BATCH = 6, IMAGES = 32, STEPS = 6, EPOCHS = 3, LEAD = 2, AT_FIRST = 3 };
+	static const int shares[][RANKS] = {{3, 3}, {6, 0}, {1, 5}};
+	static const uint64_t from[] = {0, AT_FIRST + LEAD, 9 + LEAD}; /* of the run; decided LEAD steps before */
+	for (unsigned threads = 0; threads <= 3; threads++) {
+		uint8_t seen[EPOCHS][IMAGES] = {{0}};
+		fixture *f = fixture_create(IMAGES, 2, 3);
+		f->settings.epochs = EPOCHS;
+		f->settings.sampler.ranks = RANKS;
+		f->settings.sampler.share_R = shares[0];
+		f->settings.settled = AT_FIRST + LEAD;
+		for (int rank = 0; rank < RANKS; rank++) {
+			f->settings.sampler.rank = rank;
+			mu_loader *loader = start(f, threads);
+			mu_sampler s = f->settings.sampler;
+			for (uint64_t step = 0; step < (uint64_t)STEPS * EPOCHS; step++) {
+				int now = step < from[1] ? 0 : step < from[2] ? 1 : 2;
+				if (step == AT_FIRST)
+					assert_int_equal(mu_loader_share(loader, from[1], shares[1], from[2], NULL),
+					                 MURAL_OK);
+				if (step == 9)
+					assert_int_equal(mu_loader_share(loader, from[2], shares[2], UINT64_MAX, NULL),
+					                 MURAL_OK);
+				s.share_R = shares[now];
+				uint64_t micros = mu_sampler_micros(&s, step % STEPS);
+				for (uint64_t micro = 0; micro < micros; micro++) {
+					mu_batch *b = next(loader);
+					mu_positions expected = mu_sampler_micro(&s, step % STEPS, micro);
+					assert_non_null(b);
+					assert_int_equal(b->epoch * STEPS + b->step, step);
+					assert_int_equal(b->micro, micro);
+					assert_int_equal(b->micros, micros);
+					assert_int_equal(b->first, expected.first);
+					assert_int_equal(b->count, expected.count);
+					for (size_t i = 0; i < b->count; i++)
+						seen[b->epoch][(uint32_t)b->stream_B[i]]++;
+					mu_loader_give_back(loader, b);
+				}
+			}
+			assert_null(next(loader));
+			mu_loader_free(loader);
+		}
+		for (size_t i = 0; i < (size_t)EPOCHS * IMAGES; i++)
+			assert_int_equal(seen[i / IMAGES][i % IMAGES], 1);
+		fixture_free(f);
+	}
+}
+
+static void refuses_shares_too_late(void **state)
+{
+	(void)state;
+	static const int before[] = {6}, after[] = {6};
+	fixture *f = fixture_create(32, 2, 3);
+	f->settings.sampler.share_R = before;
+	f->settings.settled = 2;
+	mu_loader *loader = start(f, 1);
+	mu_batch *b;
+	double waited;
+	assert_int_equal(mu_loader_share(loader, 1, after, 9, NULL), MURAL_BUG); /* may have been read */
+	assert_int_equal(mu_loader_share(loader, 10, after, 9, NULL), MURAL_BUG); /* would be read with the old ones */
+	assert_int_equal(mu_loader_share(loader, 0, NULL, 1, NULL), MURAL_BUG); /* unsettles */
+	for (int i = 0; i < 6; i++)
+		mu_loader_give_back(loader, next(loader));
+	assert_int_equal(mu_loader_next(loader, &b, &waited, NULL), MURAL_BUG); /* nobody will ever settle it */
+	assert_int_equal(mu_loader_share(loader, 2, after, 9, NULL), MURAL_OK);
+	assert_int_equal(next(loader)->step, 2);
+	mu_loader_free(loader);
+	fixture_free(f);
+}
+
 static void evaluation_changes_no_image(void **state)
 {
 	(void)state;
@@ -525,6 +599,8 @@ int main(void)
 	        cmocka_unit_test(refuses_wrong_resizing),
 	        cmocka_unit_test(contents),
 	        cmocka_unit_test(ranks_share_the_same_images),
+	        cmocka_unit_test(shares_change_while_reading),
+	        cmocka_unit_test(refuses_shares_too_late),
 	        cmocka_unit_test(evaluation_changes_no_image),
 	        cmocka_unit_test(resumes_anywhere),
 	        cmocka_unit_test(plan_is_exact),

@@ -105,6 +105,84 @@ static void same_union(void **state)
 	}
 }
 
+/* Walks all ranks and micro-batches with given shares: positions one after another, none above its share or its capacity. */
+static void walk_given(const int *share_R, int ranks, uint64_t batch, uint64_t images, uint64_t micro_batch)
+{
+	mu_sampler s = {
+	        .images = images, .train_batch = batch, .micro_batch = micro_batch, .ranks = ranks, .share_R = share_R};
+	s.accumulation = 1;
+	assert_int_equal(mu_sampler_check(&s, NULL), MURAL_OK);
+	uint64_t next = 0;
+	for (uint64_t step = 0; step < mu_sampler_steps(&s); step++) {
+		mu_positions planned = mu_sampler_planned(&s, step);
+		assert_int_equal(planned.first, next);
+		for (s.rank = 0; s.rank < ranks; s.rank++) {
+			mu_positions share = mu_sampler_share(&s, step);
+			assert_int_equal(share.first, next);
+			assert_true(share.count <= (uint64_t)share_R[s.rank]);
+			if (planned.count == batch)
+				assert_int_equal(share.count, share_R[s.rank]);
+			uint64_t micros = mu_sampler_micros(&s, step), least = UINT64_MAX, most = 0;
+			assert_int_equal(micros, share.count ? (share.count + micro_batch - 1) / micro_batch : 1);
+			for (uint64_t micro = 0; micro < micros; micro++) {
+				mu_positions part = mu_sampler_micro(&s, step, micro);
+				assert_int_equal(part.first, next);
+				next += part.count;
+				least = part.count < least ? part.count : least;
+				most = part.count > most ? part.count : most;
+			}
+			assert_true(most <= micro_batch && most - least <= 1);
+			assert_int_equal(share.first + share.count, next);
+		}
+		assert_int_equal(planned.first + planned.count, next);
+	}
+	assert_int_equal(next, images);
+}
+
+static void given_shares(void **state)
+{
+	(void)state;
+	static const struct {
+		int share_R[5], ranks;
+		uint64_t batch;
+	} cases[] = {{{5, 1}, 2, 6},
+	             {{0, 6}, 2, 6},
+	             {{6, 0}, 2, 6},
+	             {{3, 2, 1}, 3, 6},
+	             {{24, 24, 24, 8, 0}, 5, 80},
+	             {{7}, 1, 7},
+	             {{0, 0, 1}, 3, 1},
+	             {{1, 1000, 1, 1, 1}, 5, 1004}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		for (uint64_t images = 1; images < 3 * cases[i].batch; images += 1 + cases[i].batch / 7)
+			for (uint64_t micro = 1; micro < 9; micro += 3)
+				walk_given(cases[i].share_R, cases[i].ranks, cases[i].batch, images, micro);
+}
+
+/* A short last batch is scaled down: 4 of 6 positions, at floor(sum * 4 / 6). */
+static void short_given_shares(void **state)
+{
+	(void)state;
+	static const int share_R[] = {3, 2, 1}, expected[] = {2, 1, 1};
+	mu_sampler s = {
+	        .images = 10, .train_batch = 6, .micro_batch = 2, .accumulation = 1, .ranks = 3, .share_R = share_R};
+	for (s.rank = 0; s.rank < 3; s.rank++)
+		assert_int_equal(mu_sampler_share(&s, 1).count, expected[s.rank]);
+}
+
+static void refuses_wrong_shares(void **state)
+{
+	(void)state;
+	mural_error err = {0};
+	static const int wrong[] = {3, 2, 2}, negative[] = {7, -1, 0};
+	mu_sampler s = {
+	        .images = 10, .train_batch = 6, .micro_batch = 2, .accumulation = 1, .ranks = 3, .share_R = wrong};
+	assert_int_equal(mu_sampler_check(&s, &err), MURAL_USAGE);
+	assert_non_null(strstr(err.message, "the shares of 3 ranks sum to 7 images, and the batch has 6"));
+	s.share_R = negative;
+	assert_int_equal(mu_sampler_check(&s, NULL), MURAL_BUG);
+}
+
 static void refuses(void **state)
 {
 	(void)state;
@@ -198,15 +276,12 @@ static void order_is_uniform(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_image_once),
-	        cmocka_unit_test(uneven_shares),
-	        cmocka_unit_test(more_ranks_than_images),
-	        cmocka_unit_test(same_union),
-	        cmocka_unit_test(refuses),
-	        cmocka_unit_test(order_is_a_permutation),
-	        cmocka_unit_test(order_depends_on_seed_and_epoch),
-	        cmocka_unit_test(golden_order),
-	        cmocka_unit_test(order_is_uniform),
+	        cmocka_unit_test(every_image_once),       cmocka_unit_test(uneven_shares),
+	        cmocka_unit_test(more_ranks_than_images), cmocka_unit_test(same_union),
+	        cmocka_unit_test(given_shares),           cmocka_unit_test(short_given_shares),
+	        cmocka_unit_test(refuses_wrong_shares),   cmocka_unit_test(refuses),
+	        cmocka_unit_test(order_is_a_permutation), cmocka_unit_test(order_depends_on_seed_and_epoch),
+	        cmocka_unit_test(golden_order),           cmocka_unit_test(order_is_uniform),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
