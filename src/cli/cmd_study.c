@@ -21,35 +21,67 @@ static bool stop_asked(void)
 	return interrupted != 0;
 }
 
+/* An option with its line of help. Those of the study's axes come first, in the axes' order. */
+enum {
+	FOLDER = MURAL_STUDY_AXES,
+	FRACTION,
+	ROUNDS,
+	STEPS,
+	WARM_UP,
+	HOSTFILE,
+	INCLUDE,
+	EXCLUDE,
+	NUM_NODES,
+	NUM_GPUS,
+	SLURM,
+	RESULT,
+	OPTIONS
+};
+static const struct {
+	const char *name, *value, *help;
+} options[OPTIONS] = {
+#define MURAL_X(axis, option, sets, values, help) [axis] = {option, sizeof(sets) > 1 ? "WORD,..." : "N,N,...", help},
+        MURAL_STUDY_AXIS_LIST(MURAL_X)
+#undef MURAL_X
+                [FOLDER] = {"--folder", "FOLDER", "where everything goes; the same command goes on where it stopped"},
+        [FRACTION] = {"--fraction", "X", "of the data set (default 1); weak: for each rank (default 0.1)"},
+        [ROUNDS] = {"--rounds", "N", "runs of each point (default 3)"},
+        [STEPS] = {"--steps", "N", "measured steps of each run (default 10)"},
+        [WARM_UP] = {"--warm-up", "N", "steps before them that do not count (default 2)"},
+        [HOSTFILE] = {"--hostfile", "FILE", "hosts with slots; each point takes as many as it has ranks"},
+        [INCLUDE] = {"--include", "HOSTS", "only these hosts and slots of them: c1@c2:0,2"},
+        [EXCLUDE] = {"--exclude", "HOSTS", "not these hosts, or not these slots of them"},
+        [NUM_NODES] = {"--num-nodes", "N", "only the first N hosts"},
+        [NUM_GPUS] = {"--num-gpus", "N", "only the first N slots of each host"},
+        [SLURM] = {"--slurm", "OPTIONS", "each run is a Slurm job, by srun with these: '--mpi=pmix --exclusive'"},
+        [RESULT] = {"--result", "FILE", "a copy of study.json"},
+};
+
 static void help(void)
 {
 	static const struct {
-		const char *name, *text;
+		const char *name, *text, *values;
 	} kinds[] = {
-#define MURAL_X(name, text, help) {text, help},
+#define MURAL_X(name, text, axis, values, help) {text, help, values},
 	        MURAL_STUDY_LIST(MURAL_X)
 #undef MURAL_X
 	};
 	printf("usage: mural study KIND --folder FOLDER [OPTIONS] [CONFIGURATION]\n"
 	       "Trains the same model at several points, measures and compares them.\n\n"
 	       "  mural study strong --ranks 1,2,4 --folder runs/strong --model vit_ti_16 --data synthetic\n"
-	       "  mural study batch --batches 16,32,64 --epochs 5 --folder runs/batch --data cifar10\n\n"
+	       "  mural study batch --batches 16,32,64 --epochs 5 --folder runs/batch --data cifar10\n"
+	       "  mural study placement --ranks 2,4,8 --cluster examples/clusters/vector.json --folder runs/nodes "
+	       "...\n\n"
 	       "kinds:\n");
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-		printf("  %-14s %s\n", kinds[k].name, kinds[k].text);
-	printf("\noptions:\n"
-	       "  --folder FOLDER            where everything goes; the same command goes on where it stopped\n"
-	       "  --ranks N,N,...            numbers of ranks (default 1, 2, 4, ... up to the cores)\n"
-	       "  --batches N,N,...          images per rank and step (default 16; batch: 16,32,64,128,256)\n"
-	       "  --accumulations N,N,...    micro-batches per step (default 1; accumulation: 1,2,4)\n"
-	       "  --precisions P,P,...       types (default fp32; precision: fp32,bf16)\n"
-	       "  --optimizers O,O,...       optimizers (default the configuration's; optimizer: AdamW,SGD,Lion,Lamb)\n"
-	       "  --fraction X               of the data set (default 1); weak: for each rank (default 0.1)\n"
-	       "  --rounds N                 runs of each point (default 3)\n"
-	       "  --steps N                  measured steps of each run (default 10)\n"
-	       "  --warm-up N                steps before them that do not count (default 2)\n"
-	       "  --epochs N                 train whole epochs instead of --steps, and measure accuracy\n"
-	       "  --result FILE              a copy of study.json\n"
+		printf("  %-14s %s%s%s\n", kinds[k].name, kinds[k].text, *kinds[k].values ? ": " : "", kinds[k].values);
+	printf("\noptions:\n");
+	for (int o = 0; o < OPTIONS; o++) {
+		char left[64];
+		snprintf(left, sizeof left, "%s %s", options[o].name, options[o].value);
+		printf("  %-26s %s\n", left, options[o].help);
+	}
+	printf("  --epochs N                 train whole epochs instead of --steps, and measure accuracy\n"
 	       "  --help                     this text\n\n"
 	       "Everything else is configuration of the trainings: see `mural train --help`.\n");
 }
@@ -58,8 +90,7 @@ static void help(void)
 
 typedef struct study_arguments {
 	mural_study_settings settings;
-	const char *kind, *result;
-	char *lists[2]; /* copies that precisions and optimizers point into */
+	const char *result;
 	bool epochs, steps;
 	const char **argv; /* configuration */
 	int argc;
@@ -73,52 +104,23 @@ static mural_status wrong(mural_error *err, const char *option, const char *expe
 	return MURAL_USAGE;
 }
 
-static bool whole(const char *text, char **end, uint32_t least, uint32_t *value)
-{
-	errno = 0;
-	*end = (char *)text;
-	unsigned long long number = *text >= '0' && *text <= '9' ? strtoull(text, end, 10) : 0;
-	if (*end == text || errno || number < least || number > 1000000000)
-		return false;
-	*value = (uint32_t)number;
-	return true;
-}
-
-static mural_status numbers(const char *option, const char *text, uint32_t *list, size_t *n, mural_error *err)
-{
-	char *end = NULL;
-	const char *at = text ? text : "";
-	for (*n = 0; *n < MURAL_STUDY_MOST; at = end + 1) {
-		if (!whole(at, &end, 1, &list[*n]))
-			break;
-		++*n;
-		if (*end == '\0')
-			return MURAL_OK;
-		if (*end != ',')
-			break;
-	}
-	return wrong(err, option, "up to 32 whole numbers above 0 with commas between", text);
-}
-
 static mural_status number(const char *option, const char *text, uint32_t least, uint32_t *value, mural_error *err)
 {
 	char *end = NULL;
-	if (text && whole(text, &end, least, value) && *end == '\0')
-		return MURAL_OK;
-	return wrong(err, option, least ? "a whole number above 0" : "a whole number", text);
+	errno = 0;
+	unsigned long long found = text && *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+	if (!end || *end || errno || found < least || found > 1000000000)
+		return wrong(err, option, least ? "a whole number above 0" : "a whole number", text);
+	*value = (uint32_t)found;
+	return MURAL_OK;
 }
 
-static mural_status words(const char *option, const char *text, char **copy, const char **list, size_t *n,
-                          mural_error *err)
+static mural_status count(const char *option, const char *text, int *value, mural_error *err)
 {
-	char *rest = NULL;
-	free(*copy);
-	*copy = text ? strdup(text) : NULL;
-	*n = 0;
-	for (char *word = *copy ? strtok_r(*copy, ",", &rest) : NULL; word; word = strtok_r(NULL, ",", &rest))
-		if (*n < MURAL_STUDY_MOST)
-			list[(*n)++] = word;
-	return *n > 0 ? MURAL_OK : wrong(err, option, "names with commas between", text);
+	uint32_t found = 0;
+	mural_status status = number(option, text, 1, &found, err);
+	*value = (int)found;
+	return status;
 }
 
 static mural_status fraction_of(const char *text, double *fraction, mural_error *err)
@@ -130,42 +132,27 @@ static mural_status fraction_of(const char *text, double *fraction, mural_error 
 	return wrong(err, "--fraction", "a number above 0 and at most 1", text);
 }
 
-enum {
-	FOLDER,
-	RANKS,
-	BATCHES,
-	ACCUMULATIONS,
-	PRECISIONS,
-	OPTIMIZERS,
-	FRACTION,
-	ROUNDS,
-	STEPS,
-	WARM_UP,
-	RESULT,
-	OPTIONS
-};
-static const char *const option_names[OPTIONS] = {"--folder",     "--ranks",      "--batches",  "--accumulations",
-                                                  "--precisions", "--optimizers", "--fraction", "--rounds",
-                                                  "--steps",      "--warm-up",    "--result"};
-
-static mural_status text_of(const char *option, const char *text, const char **value, mural_error *err)
+static mural_status text_of(int option, const char *text, const char **value, mural_error *err)
 {
 	*value = text;
-	return text && *text ? MURAL_OK : wrong(err, option, "a path", text);
+	return text && *text ? MURAL_OK : wrong(err, options[option].name, options[option].value, text);
 }
 
 static mural_status take(study_arguments *a, int option, const char *text, mural_error *err)
 {
 	mural_study_settings *s = &a->settings;
-	const char *name = option_names[option];
+	const char *name = options[option].name;
+	if (option < MURAL_STUDY_AXES)
+		return mural_study_values_read(&s->values[option], (mural_study_axis)option, text, err);
 	switch (option) {
-	case FOLDER: return text_of(name, text, &s->folder, err);
-	case RESULT: return text_of(name, text, &a->result, err);
-	case RANKS: return numbers(name, text, s->ranks, &s->n_ranks, err);
-	case BATCHES: return numbers(name, text, s->batches, &s->n_batches, err);
-	case ACCUMULATIONS: return numbers(name, text, s->accumulations, &s->n_accumulations, err);
-	case PRECISIONS: return words(name, text, &a->lists[0], s->precisions, &s->n_precisions, err);
-	case OPTIMIZERS: return words(name, text, &a->lists[1], s->optimizers, &s->n_optimizers, err);
+	case FOLDER: return text_of(option, text, &s->folder, err);
+	case RESULT: return text_of(option, text, &a->result, err);
+	case HOSTFILE: return text_of(option, text, &s->hosts.file, err);
+	case INCLUDE: return text_of(option, text, &s->hosts.include, err);
+	case EXCLUDE: return text_of(option, text, &s->hosts.exclude, err);
+	case NUM_NODES: return count(name, text, &s->hosts.nodes, err);
+	case NUM_GPUS: return count(name, text, &s->hosts.slots_per_node, err);
+	case SLURM: s->slurm = text; return text ? MURAL_OK : wrong(err, name, "options of srun, or ''", text);
 	case FRACTION: return fraction_of(text, &s->fraction, err);
 	case ROUNDS: return number(name, text, 1, &s->rounds, err);
 	case WARM_UP: return number(name, text, 0, &s->warm_up, err);
@@ -173,19 +160,19 @@ static mural_status take(study_arguments *a, int option, const char *text, mural
 	}
 }
 
-/* Options that a study sets for each run itself. */
+/* Options that a study sets for each run itself, and those with which a run would not train. */
 static mural_status refuse(const char *argument, mural_error *err)
 {
-	static const char *const own[] = {"--run-dir",   "--batch",     "--micro-batch", "--accumulation",
-	                                  "--precision", "--overwrite", "--resume",      "--max-steps"};
+	static const char *const own[] = {"--run-dir",   "--batch",       "--micro-batch", "--accumulation",
+	                                  "--precision", "--overwrite",   "--resume",      "--resume-if-any",
+	                                  "--max-steps", "--show-config", "--help-config"};
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
 		size_t length = strlen(own[i]);
 		if (strncmp(argument, own[i], length) == 0 && (argument[length] == '\0' || argument[length] == '=')) {
 			err->status = MURAL_USAGE;
 			snprintf(err->message, sizeof err->message,
 			         "argument %s: a study sets it for each of its runs; `mural study --help` lists what "
-			         "can be "
-			         "chosen",
+			         "can be chosen",
 			         own[i]);
 			return MURAL_USAGE;
 		}
@@ -193,11 +180,20 @@ static mural_status refuse(const char *argument, mural_error *err)
 	return MURAL_OK;
 }
 
+/* DeepSpeed's launcher spells its options with "_". */
+static bool is_named(const char *name, const char *argument, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (argument[i] != name[i] && !(argument[i] == '_' && name[i] == '-' && i > 1))
+			return false;
+	return name[length] == '\0';
+}
+
 static int find_option(const char *argument, size_t *length)
 {
 	*length = strcspn(argument, "=");
 	for (int o = 0; o < OPTIONS; o++)
-		if (strlen(option_names[o]) == *length && strncmp(argument, option_names[o], *length) == 0)
+		if (is_named(options[o].name, argument, *length))
 			return o;
 	return -1;
 }
@@ -271,11 +267,11 @@ static mural_status run(study_arguments *a, mural_error *err)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	mural_status status = mural_study_run(&a->settings, &summary, err);
-	if (status == MURAL_OK || status == MURAL_FAILED || status == MURAL_STOPPED)
-		printf("%zu runs of %zu points in %.1f s, %.1f s of it outside the trainings; %zu measured before, %zu "
-		       "failed; %s/study.json has the comparison\n",
-		       summary.runs, summary.points, summary.seconds, summary.own_seconds, summary.reused,
-		       summary.failed, a->settings.folder);
+	if (summary.points > 0)
+		printf("%zu runs of %zu points in %.1f s, %.2f s of it (%.1f %%) outside the trainings; %zu measured "
+		       "before, %zu failed; %s/study.json has the comparison\n",
+		       summary.runs, summary.points, summary.seconds, summary.own_seconds,
+		       100 * summary.own_seconds / summary.seconds, summary.reused, summary.failed, a->settings.folder);
 	if (status == MURAL_OK && a->result)
 		status = copy_result(a->settings.folder, a->result, err);
 	return status;
@@ -302,8 +298,6 @@ int command_study(int argc, char **argv)
 	if (status == MURAL_OK)
 		status = run(&a, &err);
 	free(a.argv);
-	free(a.lists[0]);
-	free(a.lists[1]);
 	if (status != MURAL_OK)
 		mural_error_print(&err, stderr);
 	return mural_exit_code(status);

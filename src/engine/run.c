@@ -265,6 +265,7 @@ static mural_status finish(mu_run *r, mural_train_result *result, mural_error *e
 {
 	MU_TRY(mu_observe_finish(&r->observe, err));
 	mu_run_tell_emulation(r);
+	MU_TRY(mu_run_load_gather(&r->load, r->comm, err));
 	double peak = (double)mu_process_peak_memory();
 	MU_TRY(mu_comm_all_reduce(r->comm, &peak, 1, MU_F64, MU_MAX, err));
 	char path[MU_CHECKPOINT_FILE];
@@ -287,6 +288,7 @@ static mural_status finish(mu_run *r, mural_train_result *result, mural_error *e
 		                          .test = r->test,
 		                          .classes = &r->tested.classes,
 		                          .energy = &r->energy,
+		                          .load = &r->load,
 		                          .observe = &r->observe,
 		                          .emulated = r->emulated};
 		if (r->tested_best.all.images)
@@ -309,6 +311,7 @@ static void release(mu_run *r)
 	mural_data_free(r->test);
 	mu_run_files_close(&r->files);
 	mu_run_energy_end(&r->energy);
+	mu_run_load_release(&r->load);
 	free(r->totals.epochs);
 }
 

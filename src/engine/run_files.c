@@ -312,6 +312,7 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
 		mu_json_number(json, mu_phase_text((mu_phase)phase), summary->totals->phase_seconds[phase]);
 	mu_json_object_end(json);
+	mu_run_load_write(summary->load, json);
 	write_epochs(json, summary);
 	mu_class_report_write(json, summary->classes, summary->test);
 	mu_observe_write_result(summary->observe, json);

@@ -5,6 +5,7 @@
 #include "engine/class_report.h"
 #include "engine/observe.h"
 #include "engine/run_totals.h"
+#include "engine/run_load.h"
 #include "engine/run_energy.h"
 #include "monitor/energy_csv.h"
 #include "monitor/metrics_csv.h"
@@ -31,6 +32,7 @@ typedef struct mu_run_summary {
 	const mu_class_report *classes,
 	        *classes_of_best; /* of the last weights; of the best ones, NULL when they are the same */
 	const mu_run_energy *energy;
+	const mu_run_load *load;
 	const mu_observe *observe;
 	const mural_comm *emulated; /* NULL: a real cluster */
 } mu_run_summary;

@@ -5,12 +5,14 @@
  *     run_train.c    steps, epochs, checkpoints, stopping
  *     run_validate.c validation images, best weights, early stopping, the tests at the end
  *     run_emulate.c  the cluster that it stands for
+ *     run_load.c  how evenly the ranks were loaded
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_RUN_INTERNAL_H
 #define MU_ENGINE_RUN_INTERNAL_H
 
 #include "engine/checkpoint.h"
 #include "engine/class_report.h"
+#include "engine/run_load.h"
 #include "engine/run_energy.h"
 #include "engine/observe.h"
 #include "engine/run_files.h"
@@ -43,6 +45,7 @@ typedef struct mu_run {
 	mu_progress progress;
 	mu_host_stats host;
 	mu_run_energy energy;
+	mu_run_load load;
 	mu_run_totals totals; /* epochs has room for the whole run */
 	mu_tested tested, tested_best; /* of the last weights; of the best ones, when they are others */
 } mu_run;

@@ -242,6 +242,7 @@ static mural_status train(mu_run *r, mural_error *err)
 		if (step.finished)
 			return end_run(r, err);
 		add_up(r, &step);
+		mu_run_load_note(&r->load, &step);
 		mu_run_energy_note(&r->energy);
 		show_step(r, &step);
 		mural_status recorded = record(r, &step, err);

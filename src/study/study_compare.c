@@ -1,4 +1,4 @@
-/* Points compared: medians over rounds, speed-up with its interval, efficiency. SPDX-License-Identifier: MIT */
+/* Points compared: medians over rounds, speed-up and what follows from it, with 95 % intervals from the rounds. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
@@ -23,6 +23,7 @@ static const size_t fields[] = {
         offsetof(mu_run_facts, exposed),
         offsetof(mu_run_facts, hidden),
         offsetof(mu_run_facts, optimizer),
+        offsetof(mu_run_facts, imbalance),
         offsetof(mu_run_facts, images_per_step),
         offsetof(mu_run_facts, images_per_second),
         offsetof(mu_run_facts, images_per_epoch),
@@ -46,7 +47,7 @@ static size_t take_medians(const mu_study *study, size_t point, mu_run_facts *me
 	*median = (mu_run_facts){0};
 	for (size_t f = 0; f < sizeof fields / sizeof *fields; f++) {
 		n = 0;
-		for (uint32_t r = 0; r < study->settings->rounds; r++) {
+		for (uint32_t r = 0; r < study->settings.rounds; r++) {
 			mu_run_facts *facts = mu_study_facts(study, r, point);
 			if (facts->done)
 				values[n++] = *field_of(facts, fields[f]);
@@ -57,35 +58,39 @@ static size_t take_medians(const mu_study *study, size_t point, mu_run_facts *me
 	return n;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-/* The first point that differs in ranks only; in a study of something else than ranks, in that only. */
+/* The first point that differs in nothing but what the study varies. */
 static size_t base_of(const mu_study *study, size_t point)
 {
 	const mu_point *p = &study->points[point];
-	mural_study_kind kind = study->settings->kind;
-	bool by_ranks = kind == MURAL_STUDY_STRONG || kind == MURAL_STUDY_WEAK;
 	for (size_t b = 0; b < point; b++) {
 		const mu_point *q = &study->points[b];
-		if ((by_ranks || q->ranks == p->ranks) && (q->batch == p->batch || kind == MURAL_STUDY_BATCH) &&
-		    (q->accumulation == p->accumulation || kind == MURAL_STUDY_ACCUMULATION) &&
-		    (same_text(q->precision, p->precision) || kind == MURAL_STUDY_PRECISION) &&
-		    (same_text(q->optimizer, p->optimizer) || kind == MURAL_STUDY_OPTIMIZER))
+		bool alike = true;
+		for (mural_study_axis a = 0; a < MURAL_STUDY_AXES; a++)
+			alike = alike && (q->at[a] == p->at[a] || a == mu_study_varies(study->settings.kind));
+		if (alike)
 			return b;
 	}
 	return point;
 }
 
+/* Where the mean of n values with this sum and sum of squares lies. */
+static mu_interval interval_of(double sum, double squares, size_t n)
+{
+	if (n < 2)
+		return (mu_interval){NAN, NAN};
+	double mean = sum / (double)n,
+	       variance = fmax(0, squares / (double)n - mean * mean) * (double)n / (double)(n - 1);
+	double half = student(n - 1) * sqrt(variance / (double)n);
+	return (mu_interval){mean - half, mean + half};
+}
+
 /* Rounds in which both were measured are compared pair by pair: what a round has in common cancels. */
-static void find_interval(const mu_study *study, size_t point, mu_comparison *c)
+static mu_interval speed_up_in(const mu_study *study, size_t point, size_t base)
 {
 	double sum = 0, squares = 0;
 	size_t n = 0;
-	for (uint32_t r = 0; r < study->settings->rounds; r++) {
-		const mu_run_facts *a = mu_study_facts(study, r, c->base), *b = mu_study_facts(study, r, point);
+	for (uint32_t r = 0; r < study->settings.rounds; r++) {
+		const mu_run_facts *a = mu_study_facts(study, r, base), *b = mu_study_facts(study, r, point);
 		if (!a->done || !b->done)
 			continue;
 		double log_ratio = log(b->images_per_second / a->images_per_second);
@@ -93,28 +98,45 @@ static void find_interval(const mu_study *study, size_t point, mu_comparison *c)
 		squares += log_ratio * log_ratio;
 		n++;
 	}
-	c->low = c->high = NAN;
-	if (n < 2)
-		return;
-	double mean = sum / (double)n,
-	       variance = fmax(0, squares / (double)n - mean * mean) * (double)n / (double)(n - 1);
-	double half = student(n - 1) * sqrt(variance / (double)n);
-	c->low = exp(mean - half);
-	c->high = exp(mean + half);
+	mu_interval in = interval_of(sum, squares, n);
+	return (mu_interval){exp(in.low), exp(in.high)};
+}
+
+static mu_interval communication_in(const mu_study *study, size_t point)
+{
+	double sum = 0, squares = 0;
+	size_t n = 0;
+	for (uint32_t r = 0; r < study->settings.rounds; r++) {
+		const mu_run_facts *facts = mu_study_facts(study, r, point);
+		if (!facts->done)
+			continue;
+		double fraction = facts->exposed / facts->step;
+		sum += fraction;
+		squares += fraction * fraction;
+		n++;
+	}
+	return interval_of(sum, squares, n);
+}
+
+static double serial_of(double speed_up, double n)
+{
+	return n > 1 ? (1 / speed_up - 1 / n) / (1 - 1 / n) : NAN;
 }
 
 mu_comparison mu_study_compare(const mu_study *study, size_t point)
 {
-	mu_comparison c = {.base = base_of(study, point), .speed_up = NAN, .efficiency = NAN, .serial = NAN};
+	mu_comparison c = {.base = base_of(study, point)};
 	mu_run_facts base;
 	c.rounds = take_medians(study, point, &c.median);
 	take_medians(study, c.base, &base);
 	double n = (double)study->points[point].ranks / study->points[c.base].ranks;
 	c.speed_up = c.median.images_per_second / base.images_per_second;
 	c.efficiency = c.speed_up / n;
-	if (n > 1)
-		c.serial = (1 / c.speed_up - 1 / n) / (1 - 1 / n);
+	c.serial = serial_of(c.speed_up, n);
 	c.communication = c.median.exposed / c.median.step;
-	find_interval(study, point, &c);
+	c.speed_up_in = speed_up_in(study, point, c.base);
+	c.efficiency_in = (mu_interval){c.speed_up_in.low / n, c.speed_up_in.high / n};
+	c.serial_in = (mu_interval){serial_of(c.speed_up_in.high, n), serial_of(c.speed_up_in.low, n)};
+	c.communication_in = communication_in(study, point);
 	return c;
 }

@@ -17,6 +17,12 @@ static double number_of(const mu_hjson_value *object, const char *key)
 	return value && value->kind == MU_HJSON_NUMBER ? value->number.value : NAN;
 }
 
+/* The slowest rank's computing beyond the mean over ranks, per step. */
+static double imbalance_of(const mu_hjson_value *load)
+{
+	return number_of(load, "slowest_seconds") - number_of(load, "mean_seconds");
+}
+
 static mural_status read_result(const char *folder, mu_run_facts *facts, mural_error *err)
 {
 	char path[1100], *text;
@@ -35,6 +41,7 @@ static mural_status read_result(const char *folder, mu_run_facts *facts, mural_e
 	facts->test_accuracy = number_of(root, "test_accuracy");
 	facts->peak_memory_bytes = number_of(root, "peak_memory_bytes");
 	facts->images_per_epoch = number_of(root, "images_per_epoch");
+	facts->imbalance = imbalance_of(mu_hjson_member(root, "load"));
 	mu_hjson_free(tree);
 	return MURAL_OK;
 }

@@ -1,21 +1,18 @@
-/* A study's files: study.csv by run, study.json by point, epochs.csv for predictions. SPDX-License-Identifier: MIT */
+/* A study's tables: study.csv by run, metrics.csv of all runs, epochs.csv for predictions. SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/json.h"
 #include "base/number.h"
-#include "base/proc.h"
-#include "base/version.h"
+#include "monitor/metrics_csv.h"
+#include "study/csv_table.h"
 #include "study/study_inside.h"
 
 static mural_status begin(const mu_study *study, const char *name, mu_file *file, mural_error *err)
 {
 	char path[1100];
-	snprintf(path, sizeof path, "%.1000s/%s", study->settings->folder, name);
+	snprintf(path, sizeof path, "%.1000s/%s", study->settings.folder, name);
 	return mu_file_begin(file, path, err);
 }
 
@@ -25,10 +22,10 @@ static void cell(FILE *out, double value)
 	fprintf(out, ",%s", isfinite(value) ? mu_number_text(value, text) : "");
 }
 
-/* Words of a run that failed, as one quoted cell. */
+/* In quotes, on one line. */
 static void quoted(FILE *out, const char *text)
 {
-	fputs(",\"", out);
+	fputc('"', out);
 	for (; *text; text++) {
 		if (*text == '"')
 			fputc('"', out);
@@ -37,153 +34,143 @@ static void quoted(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-static void write_run(const mu_point *p, uint32_t round, const mu_run_facts *f, FILE *out)
+/* With the comma behind it. */
+static void text_cell(FILE *out, const char *text)
 {
-	const double values[] = {f->step,           f->data,          f->forward,           f->backward, f->exposed,
-	                         f->hidden,         f->optimizer,     f->images_per_second, f->epoch,    f->train_loss,
-	                         f->train_accuracy, f->test_accuracy, f->peak_memory_bytes};
-	fprintf(out, "%s,%u,%u,%u,%u,%s,%s,%.9g,%s,%zu", p->name, round + 1, p->ranks, p->batch, p->accumulation,
-	        p->precision, p->optimizer ? p->optimizer : "", p->fraction, f->done ? "measured" : "failed", f->steps);
-	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-		cell(out, f->done ? values[i] : NAN);
-	quoted(out, f->why);
-	fputc('\n', out);
+	if (strpbrk(text, ",\"\n\r"))
+		quoted(out, text);
+	else
+		fputs(text, out);
+	fputc(',', out);
 }
 
-static bool was_started(const mu_run_facts *f)
+static const char *word(const mu_point *p, mural_study_axis axis)
 {
-	return f->done || *f->why;
+	return p->words[axis] ? p->words[axis] : "";
+}
+
+/* ---- study.csv. ---- */
+
+/* Columns of numbers and where they stand in a run's facts; the columns of words before and behind them are written by hand. */
+static const struct {
+	const char *name;
+	size_t field;
+} columns[] = {
+        {"step_seconds", offsetof(mu_run_facts, step)},
+        {"data_seconds", offsetof(mu_run_facts, data)},
+        {"forward_seconds", offsetof(mu_run_facts, forward)},
+        {"backward_seconds", offsetof(mu_run_facts, backward)},
+        {"communication_exposed_seconds", offsetof(mu_run_facts, exposed)},
+        {"communication_hidden_seconds", offsetof(mu_run_facts, hidden)},
+        {"optimizer_seconds", offsetof(mu_run_facts, optimizer)},
+        {"imbalance_seconds", offsetof(mu_run_facts, imbalance)},
+        {"images_per_second", offsetof(mu_run_facts, images_per_second)},
+        {"epoch_seconds", offsetof(mu_run_facts, epoch)},
+        {"train_loss", offsetof(mu_run_facts, train_loss)},
+        {"train_accuracy", offsetof(mu_run_facts, train_accuracy)},
+        {"test_accuracy", offsetof(mu_run_facts, test_accuracy)},
+        {"peak_memory_bytes", offsetof(mu_run_facts, peak_memory_bytes)},
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+static void write_run(const mu_point *p, uint32_t round, const mu_run_facts *f, FILE *out)
+{
+	fprintf(out, "%s,%u,%u,%u,%u", p->name, round + 1, p->ranks, p->batch, p->accumulation);
+	for (mural_study_axis a = 0; a < MURAL_STUDY_AXES; a++)
+		if (*mu_study_sets[a])
+			fprintf(out, ",%s", word(p, a));
+	fprintf(out, ",%.9g,%s,%zu", p->fraction, f->done ? "measured" : "failed", f->steps);
+	for (size_t i = 0; i < COLUMNS; i++) {
+		double value;
+		memcpy(&value, (const char *)f + columns[i].field, sizeof value);
+		cell(out, f->done ? value : NAN);
+	}
+	fputc(',', out);
+	quoted(out, f->why);
+	fputc('\n', out);
 }
 
 static mural_status write_runs(const mu_study *study, mural_error *err)
 {
 	mu_file file = {0};
 	MU_TRY(begin(study, "study.csv", &file, err));
-	fprintf(file.out,
-	        "point,round,ranks,batch_per_rank,accumulation,precision,optimizer,dataset_fraction,status,steps,"
-	        "step_seconds,data_seconds,forward_seconds,backward_seconds,communication_exposed_seconds,"
-	        "communication_hidden_seconds,optimizer_seconds,images_per_second,epoch_seconds,train_loss,"
-	        "train_accuracy,test_accuracy,peak_memory_bytes,words\n");
-	for (uint32_t r = 0; r < study->settings->rounds; r++)
-		for (size_t p = 0; p < study->n_points; p++)
-			if (was_started(mu_study_facts(study, r, p)))
-				write_run(&study->points[p], r, mu_study_facts(study, r, p), file.out);
+	fputs("point,round,ranks,batch_per_rank,accumulation", file.out);
+	for (mural_study_axis a = 0; a < MURAL_STUDY_AXES; a++)
+		if (*mu_study_sets[a])
+			fprintf(file.out, ",%s", mu_study_sets[a] + strlen("--"));
+	fputs(",dataset_fraction,status,steps", file.out);
+	for (size_t i = 0; i < COLUMNS; i++)
+		fprintf(file.out, ",%s", columns[i].name);
+	fputs(",words\n", file.out);
+	for (uint32_t r = 0; r < study->settings.rounds; r++)
+		for (size_t p = 0; p < study->n_points; p++) {
+			const mu_run_facts *facts = mu_study_facts(study, r, p);
+			if (facts->done || *facts->why)
+				write_run(&study->points[p], r, facts, file.out);
+		}
 	return mu_file_commit(&file, err);
 }
 
-/* The columns of the study's epoch-times.csv; one node, this one. */
+/* ---- metrics.csv: rows of the runs. One whose table cannot be read has none. ---- */
+
+static void copy_metrics(const mu_study *study, const mu_point *point, uint32_t round, FILE *out)
+{
+	char folder[1024], path[1100];
+	mu_csv_table table;
+	mu_study_run_folder(study, point, round, folder, sizeof folder);
+	snprintf(path, sizeof path, "%s/metrics.csv", folder);
+	if (mu_csv_table_read(&table, path, NULL) != MURAL_OK)
+		return;
+	for (size_t r = 0; r < table.n_rows; r++)
+		fprintf(out, "%s,%u,%s\n", point->name, round + 1, table.rows[r].raw);
+	mu_csv_table_release(&table);
+}
+
+static mural_status write_metrics(const mu_study *study, mural_error *err)
+{
+	mu_file file = {0};
+	MU_TRY(begin(study, "metrics.csv", &file, err));
+	fputs("point,round," MU_METRICS_HEADER "\n", file.out);
+	for (uint32_t r = 0; r < study->settings.rounds; r++)
+		for (size_t p = 0; p < study->n_points; p++)
+			if (mu_study_facts(study, r, p)->done)
+				copy_metrics(study, &study->points[p], r, file.out);
+	return mu_file_commit(&file, err);
+}
+
+/* ---- epochs.csv: the columns of the paper's epoch-times.csv. ---- */
+
 static mural_status write_epochs(const mu_study *study, mural_error *err)
 {
 	mu_file file = {0};
-	char host[256] = "this";
-	(void)gethostname(host, sizeof host - 1);
 	MU_TRY(begin(study, "epochs.csv", &file, err));
 	fprintf(file.out, "cluster,gpu,placement,dataset,gpus,precision,batch_per_gpu,dataset_fraction,"
 	                  "epoch_seconds_median,images_per_epoch\n");
-	for (size_t p = 0; p < study->n_points; p++) {
+	mural_status status = MURAL_OK;
+	for (size_t p = 0; status == MURAL_OK && p < study->n_points; p++) {
 		const mu_point *point = &study->points[p];
 		mu_comparison c = mu_study_compare(study, p);
+		mu_study_seat seat;
 		if (!c.median.done || point->accumulation > 1 || !(c.median.epoch > 0))
 			continue;
-		fprintf(file.out, "%s,cpu,intra-node,as configured,%u,%s,%u,%.9g,%.6g,%.0f\n", host, point->ranks,
-		        point->precision, point->batch, point->fraction, c.median.epoch, c.median.images_per_epoch);
+		status = mu_study_seat_of(study, point, &seat, err);
+		text_cell(file.out, seat.cluster);
+		text_cell(file.out, seat.device);
+		text_cell(file.out, seat.across ? "inter-node" : "intra-node");
+		text_cell(file.out, study->where.data);
+		fprintf(file.out, "%u,%s,%u,%.9g,%.6g,%.0f\n", point->ranks, word(point, MURAL_AXIS_PRECISION),
+		        point->batch, point->fraction, c.median.epoch, c.median.images_per_epoch);
 	}
-	return mu_file_commit(&file, err);
-}
-
-static void write_environment(mu_json *json)
-{
-	char host[256] = "", date[32] = "";
-	time_t now = time(NULL);
-	struct tm utc;
-	(void)gethostname(host, sizeof host - 1);
-	if (gmtime_r(&now, &utc))
-		strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-	double load = NAN;
-	(void)getloadavg(&load, 1);
-	mu_json_object_begin(json, "environment");
-	mu_json_string(json, "mural_version", MU_VERSION);
-	mu_json_string(json, "host", host);
-	mu_json_string(json, "date", date);
-	mu_json_integer(json, "cores", sysconf(_SC_NPROCESSORS_ONLN));
-	mu_json_number(json, "load", load);
-	mu_json_object_end(json);
-}
-
-static void write_point(const mu_study *study, size_t p, mu_json *json)
-{
-	const mu_point *point = &study->points[p];
-	mu_comparison c = mu_study_compare(study, p);
-	const mu_run_facts *m = &c.median;
-	const struct {
-		const char *key;
-		double value;
-	} numbers[] = {{"step_seconds", m->step},
-	               {"data_seconds", m->data},
-	               {"forward_seconds", m->forward},
-	               {"backward_seconds", m->backward},
-	               {"communication_exposed_seconds", m->exposed},
-	               {"communication_hidden_seconds", m->hidden},
-	               {"optimizer_seconds", m->optimizer},
-	               {"images_per_second", m->images_per_second},
-	               {"epoch_seconds", m->epoch},
-	               {"train_loss", m->train_loss},
-	               {"train_accuracy", m->train_accuracy},
-	               {"test_accuracy", m->test_accuracy},
-	               {"peak_memory_bytes", m->peak_memory_bytes},
-	               {"speed_up", c.speed_up},
-	               {"speed_up_low", c.low},
-	               {"speed_up_high", c.high},
-	               {"efficiency", c.efficiency},
-	               {"serial_fraction", c.serial},
-	               {"communication_fraction", c.communication}};
-	mu_json_object_begin(json, NULL);
-	mu_json_string(json, "name", point->name);
-	mu_json_unsigned(json, "ranks", point->ranks);
-	mu_json_unsigned(json, "batch_per_rank", point->batch);
-	mu_json_unsigned(json, "accumulation", point->accumulation);
-	mu_json_string(json, "precision", point->precision);
-	mu_json_string(json, "optimizer", point->optimizer);
-	mu_json_number(json, "dataset_fraction", point->fraction);
-	mu_json_unsigned(json, "rounds_measured", c.rounds);
-	mu_json_string(json, "compared_with", study->points[c.base].name);
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-		mu_json_number(json, numbers[i].key, numbers[i].value);
-	mu_json_object_end(json);
-}
-
-static mural_status write_points(const mu_study *study, mural_error *err)
-{
-	static const char *const kinds[] = {
-#define MURAL_X(name, text, help) text,
-	        MURAL_STUDY_LIST(MURAL_X)
-#undef MURAL_X
-	};
-	mu_file file = {0};
-	mu_json json;
-	MU_TRY(begin(study, "study.json", &file, err));
-	mu_json_init(&json, file.out, MU_JSON_PRETTY);
-	mu_json_object_begin(&json, NULL);
-	mu_json_string(&json, "study", kinds[study->settings->kind]);
-	write_environment(&json);
-	mu_json_array_begin(&json, "arguments");
-	for (int i = 0; i < study->settings->argc; i++)
-		mu_json_string(&json, NULL, study->settings->argv[i]);
-	mu_json_array_end(&json);
-	mu_json_unsigned(&json, "rounds", study->settings->rounds);
-	mu_json_unsigned(&json, "steps", study->settings->steps);
-	mu_json_unsigned(&json, "warm_up_steps", study->settings->warm_up);
-	mu_json_array_begin(&json, "points");
-	for (size_t p = 0; p < study->n_points; p++)
-		write_point(study, p, &json);
-	mu_json_array_end(&json);
-	mu_json_object_end(&json);
-	return mu_file_commit(&file, err);
+	if (status == MURAL_OK)
+		return mu_file_commit(&file, err);
+	mu_file_abandon(&file);
+	return status;
 }
 
 mural_status mu_study_write(const mu_study *study, mural_error *err)
 {
 	MU_TRY(write_runs(study, err));
+	MU_TRY(write_metrics(study, err));
 	MU_TRY(write_epochs(study, err));
-	return write_points(study, err);
+	return mu_study_write_json(study, err);
 }

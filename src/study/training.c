@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ void mu_command_add(mu_command *c, const char *argument)
 {
 	if (c->n < MU_COMMAND_ARGUMENTS)
 		c->argv[c->n] = argument;
-	c->n++; /* beyond the end is told by mu_training_run */
+	c->n++; /* beyond the end is told by mu_command_end */
 }
 
 /* The value's text, just printed behind what is kept already. */
@@ -45,15 +46,11 @@ void mu_command_add_real(mu_command *c, const char *option, double value)
 	add_kept(c, option, snprintf(c->text + c->used, sizeof c->text - c->used, "%.9g", value));
 }
 
-static mural_status end_command(mu_command *c, const char *folder, mural_error *err)
+mural_status mu_command_end(mu_command *c, mural_error *err)
 {
-	static const char *const last[] = {"--quiet", "--overwrite", "--run-dir"};
-	for (size_t i = 0; i < sizeof last / sizeof *last; i++)
-		mu_command_add(c, last[i]);
-	mu_command_add(c, folder);
 	if (c->n > MU_COMMAND_ARGUMENTS)
 		return mu_fail(err, MURAL_USAGE, NULL, "the configuration has more than %d arguments",
-		               MU_COMMAND_ARGUMENTS - 40);
+		               MU_COMMAND_ARGUMENTS - 60);
 	c->argv[c->n] = NULL;
 	return MURAL_OK;
 }
@@ -110,46 +107,74 @@ static void last_words(const char *path, char *words, size_t bytes)
 	snprintf(words, bytes, "%.250s", *from ? from : "it said nothing");
 }
 
-static mural_status start(const mu_command *c, const char *log, pid_t *pid, mural_error *err)
+mural_status mu_command_start(const mu_command *c, int out, int errors, pid_t *pid, mural_error *err)
 {
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
 	int failed = posix_spawn_file_actions_init(&actions);
 	if (failed)
 		return mu_fail(err, MURAL_FAILED, NULL, "cannot prepare a process: %s", strerror(failed));
+	failed = posix_spawnattr_init(&attributes);
+	if (failed) {
+		posix_spawn_file_actions_destroy(&actions);
+		return mu_fail(err, MURAL_FAILED, NULL, "cannot prepare a process: %s", strerror(failed));
+	}
+	if (c->stop_asked)
+		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-	posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-	failed = posix_spawn(pid, c->argv[0], &actions, NULL, (char *const *)c->argv, environ);
+	posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+	failed = posix_spawnp(pid, c->argv[0], &actions, &attributes, (char *const *)c->argv, environ);
+	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	if (failed)
 		return mu_fail(err, MURAL_FAILED, c->argv[0], "cannot start the program: %s", strerror(failed));
 	return MURAL_OK;
 }
 
-/* Ctrl-C reaches the run as well, being of the same process group: it stops at its next step, and we wait for that. */
-static int await(pid_t pid)
+/* One that is asked to stop does so at its next step, and we wait for that. */
+int mu_command_await(const mu_command *c, pid_t pid)
 {
 	int status;
-	while (waitpid(pid, &status, 0) < 0)
+	while (waitpid(pid, &status, 0) < 0) {
 		if (errno != EINTR)
 			return -1;
+		if (c->stop_asked && c->stop_asked())
+			kill(pid, SIGINT);
+	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* To its end, with all its words in the log. */
+static mural_status run(const mu_command *c, const char *log, int *code, mural_error *err)
+{
+	pid_t pid;
+	int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return mu_fail(err, MURAL_FAILED, log, "cannot write a run's log: %s", strerror(errno));
+	mural_status status = mu_command_start(c, fd, fd, &pid, err);
+	close(fd);
+	if (status == MURAL_OK)
+		*code = mu_command_await(c, pid);
+	return status;
 }
 
 mural_status mu_training_run(mu_command *c, const char *folder, uint32_t warm_up, mu_run_facts *facts, mural_error *err)
 {
+	static const char *const last[] = {"--quiet", "--overwrite", "--run-dir"};
 	char asked[1100], log[1100];
-	pid_t pid;
 	snprintf(asked, sizeof asked, "%.1000s/command.txt", folder);
 	snprintf(log, sizeof log, "%.1000s/log.txt", folder);
-	MU_TRY(end_command(c, folder, err));
+	for (size_t i = 0; i < sizeof last / sizeof *last; i++)
+		mu_command_add(c, last[i]);
+	mu_command_add(c, folder);
+	MU_TRY(mu_command_end(c, err));
 	if (same_command(c, asked) && mu_study_read_run(folder, warm_up, facts, NULL) == MURAL_OK) {
 		facts->reused = true;
 		return MURAL_OK;
 	}
 	MU_TRY(mu_make_folders(folder, err));
-	MU_TRY(start(c, log, &pid, err));
-	facts->exit_code = await(pid);
+	MU_TRY(run(c, log, &facts->exit_code, err));
 	mural_error unreadable = {0};
 	if (facts->exit_code != 0)
 		last_words(log, facts->why, sizeof facts->why);

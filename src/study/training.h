@@ -15,6 +15,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "mural/error.h"
 
@@ -25,6 +26,7 @@ typedef struct mu_run_facts {
 	char why[256]; /* its last words */
 	size_t steps; /* counted */
 	double step, data, forward, backward, exposed, hidden, optimizer;
+	double imbalance; /* per step: computing of the slowest rank beyond the mean over ranks */
 	double step_error; /* standard error of `step`, from the spread of the counted steps; NaN for a single one */
 	double images_per_step, images_per_second, images_per_epoch;
 	double epoch; /* seconds: images_per_epoch / images_per_second */
@@ -34,18 +36,28 @@ typedef struct mu_run_facts {
 
 #define MU_COMMAND_ARGUMENTS 512
 
-/* A command line under construction. Arguments are borrowed; numbers are kept in `text`. */
+/* A command line under construction. Arguments are borrowed; numbers are kept in `text`. Zero-initialise. */
 typedef struct mu_command {
 	const char *argv[MU_COMMAND_ARGUMENTS + 1];
 	size_t n, used;
 	char text[4096];
+	/* NULL: a terminal's Ctrl-C reaches the process and us alike. Else the process has a group of its own, and is sent SIGINT when a
+	 * signal has interrupted our waiting for it and this says so. */
+	bool (*stop_asked)(void);
 } mu_command;
 
-/* One argument too many is told by mu_training_run. */
+/* One argument too many is told by mu_command_end. */
 void mu_command_add(mu_command *command, const char *argument);
 /* OPTION and a whole number, or OPTION and a fraction in 9 digits. */
 void mu_command_add_whole(mu_command *command, const char *option, uint64_t value);
 void mu_command_add_real(mu_command *command, const char *option, double value);
+
+/* Before it is started. MURAL_USAGE: too many arguments. */
+mural_status mu_command_end(mu_command *command, mural_error *err);
+/* Starts it, with nothing to read and its words going to two open files. */
+mural_status mu_command_start(const mu_command *command, int out, int errors, pid_t *pid, mural_error *err);
+/* Waits for its end. Its exit code; 128 + signal if it was killed. */
+int mu_command_await(const mu_command *command, pid_t pid);
 
 /* Adds what every such training needs (--run-dir FOLDER among it), runs it, or finds that it was run before. warm_up: steps at its
  * beginning that do not count. A training that fails is told in facts and is no failure here. */

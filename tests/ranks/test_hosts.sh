@@ -46,6 +46,20 @@ sent=$(($(bytes_sent) - before))
 # (MPICH's UCX sees through the namespaces and shares memory.)
 [ "$flavour" = mpich ] || [ $sent -gt 1000000 ] || fail "only $sent bytes went over the wire"
 
+# A study's points: packed on one host, and one rank on each.
+before=$(bytes_sent)
+run 0 "$program" study placement --folder study --hostfile hosts --ranks 2 --batches 8 --rounds 1 --steps 20 --warm-up 2 \
+	${task/--batch 24/} --synthetic-images 500 --placements pack
+packed=$(($(bytes_sent) - before))
+run 0 "$program" study placement --folder study --hostfile hosts --ranks 2 --batches 8 --rounds 1 --steps 20 --warm-up 2 \
+	${task/--batch 24/} --synthetic-images 500
+sent=$(($(bytes_sent) - before - packed))
+expect '^10.77.5.1:0,1$' study/points/placement-r2-b8-fp32-pack.1/command.txt
+expect '^10.77.5.1:0@10.77.5.2:0$' study/points/placement-r2-b8-fp32-spread.1/command.txt
+expect 'inter-node' study/epochs.csv
+expect '1 measured before, 0 failed' "$work/out"
+[ "$flavour" = mpich ] || [ $sent -gt $((packed + 100000)) ] || fail "spread ranks sent $sent bytes, packed ones $packed"
+
 # Who sits where.
 run 0 "$program" info --hostfile hosts --include 10.77.5.2:3,1@10.77.5.1 --result seats.json
 expect '^ +0 +host-a .* 0  [^ ]' "$work/out"

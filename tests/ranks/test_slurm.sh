@@ -49,6 +49,14 @@ done
 timeout 60 srun --mpi=none -n 1 "$program" train $task --epochs 1 --run-dir "$work/one" >"$work/out" 2>&1 ||
 	{ cat "$work/out"; fail "one rank"; }
 
+# A study: a job for each run, and the same losses.
+study="--data synthetic --synthetic-images 64 --model mu --image-size 16 --patch 8 --channels 1 --classes 4 --threads 1 --seed 7"
+timeout 100 "$program" study placement --folder "$work/study" --slurm "--mpi=$right" --ranks 2 --batches 4 --rounds 1 --steps 3 \
+	--warm-up 1 --placements pack $study >"$work/out" 2>&1 || { cat "$work/out" "$work"/study/points/*/log.txt; fail "study"; }
+expect '^placement-r2-b4-fp32-pack,1,2,.*,measured,3,' "$work/study/study.csv"
+expect '^--use-min-nodes$' "$work/study/points/placement-r2-b4-fp32-pack.1/command.txt"
+cmp <(losses "$work/plain" | head -n 5) <(losses "$work/study/points/placement-r2-b4-fp32-pack.1") || fail "losses of the study differ"
+
 # submit NAME OPTIONS... <script: sets job; its output goes to $work/NAME.log
 submit() {
 	local name=$1
