@@ -31,8 +31,8 @@ static mu_balance_search search_of(const mu_balance *b)
 	                    .grain = b->grain,
 	                    .rank = b->rank,
 	                    .model = b->model,
-	                    .member = b->member},
-	        .network = &b->network,
+	                    .member = b->member,
+	                    .network = &b->network},
 	        .bytes = b->network.bytes,
 	        .nodes = b->room_nodes,
 	        .member = b->room_member,
@@ -61,21 +61,22 @@ static void see_models(mu_balance *b, const mu_balance_row *rows)
 /* The step as it was, and the reduction where links are not known: what even the last rank waited for. */
 static void see_step(mu_balance *b, const mu_balance_row *rows)
 {
-	double longest = 0, exposed = INFINITY;
+	double longest = 0, ready = 0, exposed = INFINITY;
 	int members = 0;
 	for (int r = 0; r < b->ranks; r++) {
 		if (!b->member[r])
 			continue;
 		members++;
+		if (!(rows[r].steps > 0))
+			return;
 		longest = fmax(longest, rows[r].seconds);
-		exposed = rows[r].steps > 0 ? fmin(exposed, rows[r].waited) : 0;
+		ready = fmax(ready, mu_balance_ready(&b->network, rows[r].seconds, rows[r].micro_batches));
+		exposed = fmin(exposed, rows[r].waited);
 	}
-	if (!(longest > 0) || !isfinite(exposed))
-		return;
 	b->step_measured = longest + exposed + b->network.update;
 	if (b->network.nodes)
 		return;
-	double reduction = mu_balance_reduction_from(&b->network, longest, exposed);
+	double reduction = mu_balance_reduction_from(&b->network, longest, ready, exposed);
 	bool first = b->network.measured_ranks != members;
 	b->network.measured = first ? reduction : 0.7 * b->network.measured + 0.3 * reduction;
 	b->network.measured_ranks = members;
@@ -96,18 +97,20 @@ static void judge(mu_balance *b)
 	b->promised = 0;
 }
 
-/* Who computes longest with the shares in force, and how well that is known. */
-static double error_of_longest(const mu_balance *b)
+/* By how much a step might really be longer, as a fraction: two standard errors of what its slowest rank computes, as far as they
+ * lengthen the step. */
+static double error_of_step(const mu_balance *b, const mu_balance_problem *p)
 {
-	double longest = -1, error = 0;
-	for (int r = 0; r < b->ranks; r++) {
-		double seconds = mu_balance_model_seconds(&b->model[r], b->shares[r], b->rank[r].micro);
-		if (b->member[r] && seconds > longest) {
-			longest = seconds;
-			error = mu_balance_model_error(&b->model[r], b->shares[r], b->rank[r].micro);
-		}
-	}
-	return error;
+	int slowest = 0;
+	for (int r = 1; r < b->ranks; r++)
+		if (mu_balance_expected_of(p, r, b->shares[r]) > mu_balance_expected_of(p, slowest, b->shares[slowest]))
+			slowest = r;
+	int images = b->shares[slowest], micro = b->rank[slowest].micro;
+	double longer = mu_balance_model_seconds(&b->model[slowest], images, micro) *
+	                (1 + 2 * mu_balance_model_error(&b->model[slowest], images, micro));
+	double ready = mu_balance_ready(&b->network, longer, mu_balance_micro_batches(images, micro));
+	double step = mu_balance_expected_of(p, slowest, images);
+	return step > 0 ? mu_balance_step_seconds(&b->network, longer, ready, p->reduction) / step - 1 : 0;
 }
 
 /* Who was never measured; -1: all were, or had nothing to measure. */
@@ -166,13 +169,11 @@ static bool consider_removal(mu_balance *b, double after, double noise)
 static void consider(mu_balance *b)
 {
 	mu_balance_decision *d = &b->decision;
-	const mu_balance_search search = search_of(b);
-	double now = mu_balance_longest(&search.problem, b->shares);
-	double reduction = mu_balance_reduction(&b->network, b->member, b->ranks, b->network.bytes, b->room_nodes);
-	d->before = d->after = mu_balance_step_seconds(&b->network, now, reduction);
-	/* Two standard errors of what is computed, as far as they lengthen a step. */
-	double off = now * (1 + 2 * error_of_longest(b));
-	double noise = b->caution * (mu_balance_step_seconds(&b->network, off, reduction) / d->before - 1);
+	mu_balance_search search = search_of(b);
+	search.problem.reduction =
+	        mu_balance_reduction(&b->network, b->member, b->ranks, b->network.bytes, b->room_nodes);
+	d->before = d->after = mu_balance_expected(&search.problem, b->shares);
+	double noise = b->caution * error_of_step(b, &search.problem);
 	d->worthwhile = fmax(LEAST_GAIN * b->caution, noise);
 	mu_balance_with_all(&search, &b->better);
 	if (consider_removal(b, b->better.step > 0 ? fmin(d->before, b->better.step) : d->before, noise))

@@ -48,24 +48,25 @@ double mu_balance_reduction(const mu_balance_network *network, const bool *membe
 	return buckets * mu_link_seconds(&links, MU_ALL_REDUCE, bytes / buckets);
 }
 
-static double first_of(const mu_balance_network *network)
+double mu_balance_ready(const mu_balance_network *network, double computing, double micro_batches)
 {
-	return network->first > 0 ? network->first : MU_BALANCE_FIRST;
+	double first = network->first > 0 ? network->first : MU_BALANCE_FIRST;
+	return computing * (1 - (1 - first) / fmax(1, micro_batches));
 }
 
-double mu_balance_step_seconds(const mu_balance_network *network, double computing, double reduction)
+double mu_balance_step_seconds(const mu_balance_network *network, double computing, double ready, double reduction)
 {
 	double together = computing + reduction;
 	if (network->overlap)
-		together = fmax(computing + reduction / buckets_of(network), first_of(network) * computing + reduction);
+		together = fmax(computing + reduction / buckets_of(network), ready + reduction);
 	return together + network->update;
 }
 
-double mu_balance_reduction_from(const mu_balance_network *network, double computing, double exposed)
+double mu_balance_reduction_from(const mu_balance_network *network, double computing, double ready, double exposed)
 {
 	if (!network->overlap)
 		return exposed;
 	/* Either only the last bucket was waited for, or the links were busy since the first one: the smaller answer is enough to
 	 * explain the wait. */
-	return fmin(exposed * buckets_of(network), exposed + (1 - first_of(network)) * computing);
+	return fmin(exposed * buckets_of(network), exposed + computing - ready);
 }

@@ -1,11 +1,12 @@
 /* What the reduction of gradients costs with these ranks or those, and a step with it.
  *
- * With C = the longest computing of any rank and R = the reduction:
+ * With C = the longest computing of any rank, F = when the last rank has its first bucket ready, R = the reduction:
  *
  *     without overlap   step = C + R
- *     with overlap      step = max(C + R / buckets, first x C + R)
+ *     with overlap      step = max(C + R / buckets, F + R)
  *
- * The last of `buckets` can only travel when backward is done; the first when `first` of the computing is. R comes from the described
+ * The last of `buckets` can only travel when backward is done; the first when `first` of the computing of the last micro-batch is,
+ * so F = C (1 - (1 - first) / micro-batches). R comes from the described
  * links (comm/link.h: one slow uplink stalls a ring), or from what was measured: then all links count as alike, since a reduction
  * tells nothing of whose link was slow.
  * SPDX-License-Identifier: MIT */
@@ -23,7 +24,7 @@ typedef struct mu_balance_network {
 	mu_algorithm algorithm;
 	double bytes; /* of all gradients as they travel, a miniature's byte scale included */
 	bool overlap;
-	double first; /* part of a step's computing before the first bucket is ready; 0: MU_BALANCE_FIRST */
+	double first; /* part of a micro-batch's computing before the first bucket is ready; 0: MU_BALANCE_FIRST */
 	int buckets; /* 0 is taken as 1 */
 	double measured; /* where links are not known: seconds of a reduction among so many ranks, 0: not known either */
 	int measured_ranks;
@@ -37,10 +38,13 @@ typedef struct mu_balance_network {
 double mu_balance_reduction(const mu_balance_network *network, const bool *member, int ranks, double bytes,
                             mu_link_node *room);
 
-/* Seconds of a step, from its longest computing and its reduction. */
-double mu_balance_step_seconds(const mu_balance_network *network, double computing, double reduction);
+/* F for a rank that computes so long in so many micro-batches. */
+double mu_balance_ready(const mu_balance_network *network, double computing, double micro_batches);
+
+/* Seconds of a step, from C, F and R. */
+double mu_balance_step_seconds(const mu_balance_network *network, double computing, double ready, double reduction);
 
 /* The reduction that explains what was waited for it beyond other ranks; the other way round. */
-double mu_balance_reduction_from(const mu_balance_network *network, double computing, double exposed);
+double mu_balance_reduction_from(const mu_balance_network *network, double computing, double ready, double exposed);
 
 #endif

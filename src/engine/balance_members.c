@@ -9,18 +9,17 @@ static bool try_set(const mu_balance_search *search, mu_balance_team *team)
 	mu_balance_problem problem = search->problem;
 	size_t ranks = (size_t)problem.ranks;
 	problem.member = search->member;
-	double reduction =
-	        mu_balance_reduction(search->network, search->member, problem.ranks, search->bytes, search->nodes);
-	if (team->step >= 0 && mu_balance_step_seconds(search->network, 0, reduction) >= team->step)
+	problem.reduction =
+	        mu_balance_reduction(problem.network, search->member, problem.ranks, search->bytes, search->nodes);
+	if (team->step >= 0 && mu_balance_step_seconds(problem.network, 0, 0, problem.reduction) >= team->step)
 		return false;
-	double computing = mu_balance_solve(&problem, search->shares);
-	double step = computing < 0 ? -1 : mu_balance_step_seconds(search->network, computing, reduction);
+	double step = mu_balance_solve(&problem, search->shares);
 	if (step < 0 || (team->step >= 0 && step >= team->step))
 		return false;
 	memcpy(team->member, search->member, ranks * sizeof *team->member);
 	memcpy(team->shares, search->shares, ranks * sizeof *team->shares);
-	team->computing = computing;
-	team->reduction = reduction;
+	team->computing = mu_balance_longest(&problem, search->shares);
+	team->reduction = problem.reduction;
 	team->step = step;
 	return true;
 }
@@ -54,7 +53,7 @@ static void try_all_sets(const mu_balance_search *search, mu_balance_team *team,
 static bool tried_alike(const mu_balance_search *search, const mu_balance_team *team, int r)
 {
 	const mu_balance_problem *p = &search->problem;
-	const int *seat = search->network->nodes ? search->network->seat : NULL;
+	const int *seat = search->problem.network->nodes ? search->problem.network->seat : NULL;
 	for (int q = 0; q < r; q++)
 		if (team->member[q] && p->model[q].a == p->model[r].a && p->model[q].b == p->model[r].b &&
 		    p->rank[q].capacity == p->rank[r].capacity && p->rank[q].micro == p->rank[r].micro &&

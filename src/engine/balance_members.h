@@ -19,11 +19,10 @@ typedef struct mu_balance_team {
 } mu_balance_team;
 
 typedef struct mu_balance_search {
-	mu_balance_problem problem; /* its members: who may take part */
-	const mu_balance_network *network;
+	mu_balance_problem problem; /* its members: who may take part; its reduction is not read */
 	double bytes; /* of the reduction */
 	/* room to work in */
-	mu_link_node *nodes; /* [network->n_nodes] */
+	mu_link_node *nodes; /* [nodes of the network] */
 	bool *member; /* [ranks] */
 	int *shares; /* [ranks] */
 } mu_balance_search;

@@ -122,18 +122,20 @@ void mu_balance_model_see(mu_balance_model *m, double images, double micro_batch
 	follow(m, n, k, y);
 }
 
-static double micro_batches(int images, int micro)
+double mu_balance_micro_batches(int images, int micro)
 {
-	return (double)((images + micro - 1) / micro);
+	int full = images / micro; /* without overflow, however large both are */
+	return full + (images % micro != 0);
 }
 
 double mu_balance_model_seconds(const mu_balance_model *model, int images, int micro)
 {
-	return images > 0 ? model->a * micro_batches(images, micro) + model->b * (double)images : 0;
+	return images > 0 ? model->a * mu_balance_micro_batches(images, micro) + model->b * (double)images : 0;
 }
 
 double mu_balance_model_error(const mu_balance_model *model, int images, int micro)
 {
 	double seconds = mu_balance_model_seconds(model, images, micro);
-	return seconds > 0 ? sqrt(fmax(0, variance(model, images, micro_batches(images, micro)))) / seconds : 0;
+	return seconds > 0 ? sqrt(fmax(0, variance(model, images, mu_balance_micro_batches(images, micro)))) / seconds
+	                   : 0;
 }

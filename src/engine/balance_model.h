@@ -26,6 +26,9 @@ void mu_balance_model_begin(mu_balance_model *model, double seconds_per_micro, d
 /* One row: so many images in so many micro-batches took so long. All > 0. */
 void mu_balance_model_see(mu_balance_model *model, double images, double micro_batches, double seconds);
 
+/* n images in micro-batches of at most `micro`. */
+double mu_balance_micro_batches(int images, int micro);
+
 /* Expected seconds; 0 for no images. micro: images of a micro-batch. */
 double mu_balance_model_seconds(const mu_balance_model *model, int images, int micro);
 /* The standard error of that, as a fraction of it. */

@@ -17,8 +17,7 @@ static int rest_of(const sharing *s, int r)
 
 static double seconds_of(const sharing *s, int r, int bits)
 {
-	return mu_balance_model_seconds(&s->problem->model[r], bits * s->grain + rest_of(s, r),
-	                                s->problem->rank[r].micro);
+	return mu_balance_expected_of(s->problem, r, bits * s->grain + rest_of(s, r));
 }
 
 static int most_of(const sharing *s, int r)
@@ -73,7 +72,7 @@ static void hand_out(const sharing *s, int *bits)
 static bool share_bits(const sharing *s, int *bits)
 {
 	int ranks = s->problem->ranks, left = s->problem->global_batch / s->grain;
-	double early = 0, late = 0;
+	double early = 0, late = 0; /* by `early` nobody is done, not even with nothing */
 	for (int r = 0; r < ranks; r++)
 		late = fmax(late, seconds_of(s, r, most_of(s, r)));
 	if (all_done_by(s, late) < left)
@@ -95,6 +94,22 @@ static bool share_bits(const sharing *s, int *bits)
 	return true;
 }
 
+double mu_balance_expected_of(const mu_balance_problem *problem, int r, int images)
+{
+	int micro = problem->rank[r].micro;
+	double computing = mu_balance_model_seconds(&problem->model[r], images, micro);
+	double ready = mu_balance_ready(problem->network, computing, mu_balance_micro_batches(images, micro));
+	return mu_balance_step_seconds(problem->network, computing, ready, problem->reduction);
+}
+
+double mu_balance_expected(const mu_balance_problem *problem, const int *shares)
+{
+	double longest = 0;
+	for (int r = 0; r < problem->ranks; r++)
+		longest = fmax(longest, mu_balance_expected_of(problem, r, shares[r]));
+	return longest;
+}
+
 double mu_balance_longest(const mu_balance_problem *problem, const int *shares)
 {
 	double longest = 0;
@@ -109,7 +124,7 @@ double mu_balance_solve(const mu_balance_problem *problem, int *shares)
 	sharing s = {.problem = problem, .grain = problem->grain, .tail = -1};
 	s.rest = problem->global_batch % s.grain;
 	if (s.rest == 0)
-		return share_bits(&s, shares) ? mu_balance_longest(problem, shares) : -1;
+		return share_bits(&s, shares) ? mu_balance_expected(problem, shares) : -1;
 	/* Each rank in turn as the one that takes the rest; the best of them once more. */
 	int best = -1;
 	double shortest = INFINITY;
@@ -118,7 +133,7 @@ double mu_balance_solve(const mu_balance_problem *problem, int *shares)
 		if (!member[s.tail] || problem->rank[s.tail].capacity < s.rest || problem->model[s.tail].b <= 0 ||
 		    !share_bits(&s, shares))
 			continue;
-		double longest = mu_balance_longest(problem, shares);
+		double longest = mu_balance_expected(problem, shares);
 		if (best < 0 || longest < shortest) {
 			best = s.tail;
 			shortest = longest;

@@ -32,6 +32,7 @@ typedef struct fixture {
 	mu_balance_rank rank[MOST];
 	mu_balance_model model[MOST];
 	bool member[MOST];
+	mu_balance_network network;
 	mu_balance_problem problem;
 } fixture;
 
@@ -42,12 +43,15 @@ static void make(fixture *f, int ranks, int batch, int grain)
 		mu_balance_model_begin(&f->model[r], draw(3) ? uniform(0, 2) : 0, uniform(0.2, 4));
 		f->member[r] = draw(8) != 0;
 	}
+	f->network = (mu_balance_network){.overlap = draw(2), .buckets = 1 + (int)draw(9), .update = 0.1};
 	f->problem = (mu_balance_problem){.ranks = ranks,
 	                                  .global_batch = batch,
 	                                  .grain = grain,
 	                                  .rank = f->rank,
 	                                  .model = f->model,
-	                                  .member = f->member};
+	                                  .member = f->member,
+	                                  .network = &f->network,
+	                                  .reduction = uniform(0, 5)};
 }
 
 /* Grain and memberships as the header promises: everything in multiples, but for what the last rank with images has beyond. */
@@ -70,7 +74,7 @@ static double exhaust(const mu_balance_problem *p, int *shares, int r, int left)
 	double best = -1;
 	if (r == p->ranks - 1) {
 		shares[r] = left;
-		return allowed(p, shares) ? mu_balance_longest(p, shares) : -1;
+		return allowed(p, shares) ? mu_balance_expected(p, shares) : -1;
 	}
 	for (int n = 0; n <= left; n++) {
 		shares[r] = n;
@@ -100,7 +104,7 @@ static void test_no_split_is_better(void **state)
 			sum += shares[r];
 		assert_int_equal(sum, batch);
 		assert_true(allowed(&f.problem, shares));
-		assert_true(mu_balance_longest(&f.problem, shares) == found);
+		assert_true(mu_balance_expected(&f.problem, shares) == found);
 	}
 }
 
@@ -115,6 +119,8 @@ static void test_large_batch(void **state)
 		f.member[r] = true;
 		f.rank[r] = (mu_balance_rank){.capacity = 1 << 20, .micro = 64};
 	}
+	f.network = (mu_balance_network){0};
+	f.problem.reduction = 0;
 	double found = mu_balance_solve(&f.problem, shares), rate = 0;
 	for (int r = 0; r < MOST; r++) {
 		sum += shares[r];
@@ -219,12 +225,15 @@ static void test_step_with_and_without_overlap(void **state)
 {
 	(void)state;
 	mu_balance_network network = {.first = 0.4, .buckets = 10, .update = 0.5};
-	assert_true(fabs(mu_balance_step_seconds(&network, 2, 1) - 3.5) < 1e-12);
+	assert_true(fabs(mu_balance_step_seconds(&network, 2, 0.8, 1) - 3.5) < 1e-12);
 	network.overlap = true;
-	assert_true(fabs(mu_balance_step_seconds(&network, 2, 1) - 2.6) < 1e-12); /* the last bucket */
-	assert_true(fabs(mu_balance_step_seconds(&network, 2, 5) - 6.3) < 1e-12); /* the link is busy from 0.8 on */
-	assert_true(fabs(mu_balance_reduction_from(&network, 2, 0.1) - 1) < 1e-12);
-	assert_true(fabs(mu_balance_reduction_from(&network, 2, 3.8) - 5) < 1e-12);
+	assert_true(fabs(mu_balance_ready(&network, 2, 1) - 0.8) < 1e-12);
+	assert_true(fabs(mu_balance_ready(&network, 2, 4) - (1.5 + 0.4 * 0.5)) < 1e-12);
+	assert_true(fabs(mu_balance_step_seconds(&network, 2, 0.8, 1) - 2.6) < 1e-12); /* the last bucket */
+	assert_true(fabs(mu_balance_step_seconds(&network, 2, 0.8, 5) - 6.3) <
+	            1e-12); /* the link is busy from 0.8 on */
+	assert_true(fabs(mu_balance_reduction_from(&network, 2, 0.8, 0.1) - 1) < 1e-12);
+	assert_true(fabs(mu_balance_reduction_from(&network, 2, 0.8, 3.8) - 5) < 1e-12);
 }
 
 /* The study's cluster with its fixed global batch of 80: by hand, three cards are best without overlap. */
@@ -247,8 +256,8 @@ static void test_best_team_of_the_study(void **state)
 	                                              .grain = 1,
 	                                              .rank = f.rank,
 	                                              .model = f.model,
-	                                              .member = f.member},
-	                                  .network = &network,
+	                                              .member = f.member,
+	                                              .network = &network},
 	                                  .bytes = network.bytes,
 	                                  .nodes = room,
 	                                  .member = room_member,

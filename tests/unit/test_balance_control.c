@@ -28,8 +28,7 @@ typedef struct job {
 	mu_balance_window window[MOST];
 	bool member[MOST];
 	int shares[MOST], until; /* steps until the next decision */
-	int changes, removals, decisions;
-	double seconds; /* of all steps */
+	int changes, removals;
 } job;
 
 static double uniform(job *j)
@@ -91,7 +90,6 @@ static void decide(job *j)
 	for (int r = 0; r < j->ranks; r++)
 		rows[r] = mu_balance_close(&j->window[r]);
 	const mu_balance_decision *d = mu_balance_decide(j->balance, rows);
-	j->decisions++;
 	j->changes += d->changed;
 	j->removals += d->removed;
 	assert_true(d->reason[0] != 0);
@@ -109,30 +107,40 @@ static void decide(job *j)
 	assert_true(j->until >= 1);
 }
 
-static void step(job *j)
+/* Of a step in which the ranks compute so long. */
+static double step_of(const job *j, const double *own)
 {
-	double own[MOST], longest = 0, shared = reduction(j);
+	double longest = 0, ready = 0;
 	for (int r = 0; r < j->ranks; r++) {
-		own[r] = exact(j, r, j->shares[r]) * exp(j->noise * normal(j));
-		if (j->busy_every > 0 && uniform(j) * j->busy_every < 1)
-			own[r] *= 3;
 		longest = fmax(longest, own[r]);
+		ready = fmax(ready, mu_balance_ready(&j->network, own[r], micro_batches(j, r, j->shares[r])));
 	}
-	for (int r = 0; r < j->ranks; r++)
-		if (j->shares[r] > 0)
-			mu_balance_step(&j->window[r], j->shares[r], micro_batches(j, r, j->shares[r]), own[r],
-			                longest - own[r] + shared);
-	j->seconds += mu_balance_step_seconds(&j->network, longest, shared);
-	if (--j->until == 0)
-		decide(j);
+	return mu_balance_step_seconds(&j->network, longest, ready, reduction(j));
 }
 
 static double step_now(const job *j)
 {
-	double longest = 0;
+	double own[MOST];
 	for (int r = 0; r < j->ranks; r++)
-		longest = fmax(longest, exact(j, r, j->shares[r]));
-	return mu_balance_step_seconds(&j->network, longest, reduction(j));
+		own[r] = exact(j, r, j->shares[r]);
+	return step_of(j, own);
+}
+
+static void step(job *j)
+{
+	double own[MOST];
+	for (int r = 0; r < j->ranks; r++) {
+		own[r] = exact(j, r, j->shares[r]) * exp(j->noise * normal(j));
+		if (j->busy_every > 0 && uniform(j) * j->busy_every < 1)
+			own[r] *= 3;
+	}
+	double together = step_of(j, own);
+	for (int r = 0; r < j->ranks; r++)
+		if (j->shares[r] > 0)
+			mu_balance_step(&j->window[r], j->shares[r], micro_batches(j, r, j->shares[r]), own[r],
+			                together - own[r]);
+	if (--j->until == 0)
+		decide(j);
 }
 
 /* The best that fixed shares can do, with the speeds as they are. */
@@ -153,8 +161,8 @@ static double best_step(const job *j, bool of_any_team)
 	                                              .grain = 1,
 	                                              .rank = j->rank,
 	                                              .model = model,
-	                                              .member = all},
-	                                  .network = &network,
+	                                              .member = all,
+	                                              .network = &network},
 	                                  .bytes = network.bytes,
 	                                  .nodes = room,
 	                                  .member = member,
