@@ -23,7 +23,7 @@ enum {
 	SEARCHED = 10, /* decisions from one search for a better team to the next, while nothing changes */
 };
 
-static mu_balance_search search_of(const mu_balance *b)
+mu_balance_search mu_balance_search_of(const mu_balance *b)
 {
 	return (mu_balance_search){
 	        .problem = {.ranks = b->ranks,
@@ -149,7 +149,7 @@ static bool consider_removal(mu_balance *b, double after, double noise)
 	bool due = b->asked || b->decision.drifted >= 0 || b->decisions <= YOUNG || b->quiet % SEARCHED == SEARCHED - 1;
 	if (!due)
 		return false;
-	const mu_balance_search search = search_of(b);
+	const mu_balance_search search = mu_balance_search_of(b);
 	mu_balance_best_team(&search, &b->best);
 	double gain = b->best.step > 0 ? 1 - b->best.step / after : 0;
 	double asked = fmax(b->network.nodes ? REMOVAL_GAIN : REMOVAL_GAIN_UNSURE, noise);
@@ -169,7 +169,7 @@ static bool consider_removal(mu_balance *b, double after, double noise)
 static void consider(mu_balance *b)
 {
 	mu_balance_decision *d = &b->decision;
-	mu_balance_search search = search_of(b);
+	mu_balance_search search = mu_balance_search_of(b);
 	search.problem.reduction =
 	        mu_balance_reduction(&b->network, b->member, b->ranks, b->network.bytes, b->room_nodes);
 	d->before = d->after = mu_balance_expected(&search.problem, b->shares);

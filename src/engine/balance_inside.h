@@ -31,6 +31,9 @@ struct mu_balance {
 	mu_balance_decision decision;
 };
 
+/* Of the members, with the speeds known so far; works in the balance's room. */
+mu_balance_search mu_balance_search_of(const mu_balance *balance);
+
 /* balance_words.c: the decision's reason. */
 void mu_balance_say_unknown(mu_balance *balance, int rank);
 void mu_balance_say_kept(mu_balance *balance);

@@ -31,6 +31,14 @@ void mu_balance_with_all(const mu_balance_search *search, mu_balance_team *team)
 	try_set(search, team);
 }
 
+void mu_balance_without(const mu_balance_search *search, int rank, mu_balance_team *team)
+{
+	memcpy(search->member, search->problem.member, (size_t)search->problem.ranks * sizeof *search->member);
+	search->member[rank] = false;
+	team->step = -1;
+	try_set(search, team);
+}
+
 static int count_members(const mu_balance_problem *problem)
 {
 	int n = 0;

@@ -30,6 +30,9 @@ typedef struct mu_balance_search {
 /* The best shares with all members; step -1 when they do not fit. */
 void mu_balance_with_all(const mu_balance_search *search, mu_balance_team *team);
 
+/* The best shares with all members but one. */
+void mu_balance_without(const mu_balance_search *search, int rank, mu_balance_team *team);
+
 /* The best set. step -1 when not even all members together have room. */
 void mu_balance_best_team(const mu_balance_search *search, mu_balance_team *team);
 

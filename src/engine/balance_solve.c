@@ -25,7 +25,8 @@ static int most_of(const sharing *s, int r)
 	const mu_balance_problem *p = s->problem;
 	if (!p->member[r] || p->model[r].b <= 0 || (s->tail >= 0 && r > s->tail))
 		return 0;
-	int most = p->rank[r].capacity < p->global_batch ? p->rank[r].capacity : p->global_batch;
+	long long room = (long long)p->rank[r].capacity * (p->passes > 1 ? p->passes : 1);
+	int most = room < p->global_batch ? (int)room : p->global_batch;
 	return most > rest_of(s, r) ? (most - rest_of(s, r)) / s->grain : 0;
 }
 

@@ -21,6 +21,7 @@ typedef struct mu_balance_rank {
 
 typedef struct mu_balance_problem {
 	int ranks, global_batch;
+	int passes; /* a rank has room for its capacity so many times; 0 is taken as 1 */
 	int grain; /* shares are multiples of it, >= 1; what the global batch has beyond goes to the last rank that has any */
 	const mu_balance_rank *rank; /* [ranks] */
 	const mu_balance_model *model; /* [ranks]; who is not known (b = 0) gets none */

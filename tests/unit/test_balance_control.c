@@ -190,7 +190,7 @@ static job random_job(uint32_t seed)
 	for (int r = 0; r < j.ranks; r++) {
 		j.b[r] = 0.01 * pow(4, uniform(&j));
 		j.a[r] = uniform(&j) < 0.5 ? 0 : 0.02 * uniform(&j);
-		j.rank[r] = (mu_balance_rank){.capacity = j.batch, .micro = j.batch};
+		j.rank[r] = (mu_balance_rank){.capacity = j.batch, .micro = seed % 3 ? j.batch : 1 + j.batch / j.ranks};
 	}
 	j.network = (mu_balance_network){.bytes = 1e6, .measured = 0.2 * uniform(&j), .overlap = uniform(&j) < 0.5};
 	return j;
