@@ -3,10 +3,11 @@ BOOTSTRAP ?= scripts/bootstrap -y
 PREFIX ?= /usr/local
 BUILD = build/release
 
-.PHONY: help demo program build check fault-campaign fuzz bench format lint install package clean
+.PHONY: help demo study program build check fault-campaign fuzz bench format lint install package clean
 
 help:
 	@echo 'make demo     install what is missing, build, train a Vision Transformer on Fashion-MNIST with two workers'
+	@echo 'make study    the same, then the paper'"'"'s experiments in miniature, with a report (about 20 minutes; goes on where it stopped)'
 	@echo 'make check    install what is missing, build, run every test'
 	@echo 'make fault-campaign   a hundred kills at random moments, and the same bits in the end (SEED=1 KILLS=100)'
 	@echo 'make fuzz     feed damaged files to every parser, each for FUZZ_SECONDS=60 (clang)'
@@ -33,6 +34,11 @@ demo:
 	@$(BOOTSTRAP) build demo
 	@$(MAKE) --no-print-directory program
 	@scripts/demo
+
+study:
+	@$(BOOTSTRAP) build demo
+	@$(MAKE) --no-print-directory program
+	@scripts/study
 
 check:
 	@$(BOOTSTRAP) build demo
