@@ -8,6 +8,8 @@
 static const double BETWEEN_FILES =
         10; /* seconds; what a study that is killed can lose of its tables, though not of its runs */
 
+static const double LATE = 0.05; /* what emulation promises */
+
 static bool asked(const mural_study_settings *s)
 {
 	return s->stop_asked && s->stop_asked();
@@ -20,7 +22,8 @@ static void say(const mu_study *study, const mu_point *p, uint32_t round, const 
 		return;
 	fprintf(out, "round %u/%u  %-32s ", round + 1, study->settings.rounds, p->name);
 	if (f->done)
-		fprintf(out, "%9.1f images/s  %.4g s per step%s\n", f->images_per_second, f->step,
+		fprintf(out, "%9.1f images/s  %.4g s per step%s%s\n", f->images_per_second, f->step,
+		        f->late > LATE ? "  (slower than described: this machine did not keep up)" : "",
 		        f->reused ? "  (measured before)" : "");
 	else
 		fprintf(out, "failed (exit code %d): %s\n", f->exit_code, f->why);

@@ -24,6 +24,7 @@ static const size_t fields[] = {
         offsetof(mu_run_facts, hidden),
         offsetof(mu_run_facts, optimizer),
         offsetof(mu_run_facts, imbalance),
+        offsetof(mu_run_facts, late),
         offsetof(mu_run_facts, images_per_step),
         offsetof(mu_run_facts, images_per_second),
         offsetof(mu_run_facts, images_per_epoch),

@@ -106,6 +106,7 @@ static void write_medians(const mu_run_facts *m, mu_json *json)
 	               {"communication_hidden_seconds", m->hidden},
 	               {"optimizer_seconds", m->optimizer},
 	               {"imbalance_seconds", m->imbalance},
+	               {"emulation_late_fraction", m->late},
 	               {"images_per_second", m->images_per_second},
 	               {"epoch_seconds", m->epoch},
 	               {"train_loss", m->train_loss},

@@ -23,6 +23,13 @@ static double imbalance_of(const mu_hjson_value *load)
 	return number_of(load, "slowest_seconds") - number_of(load, "mean_seconds");
 }
 
+static double late_of(const mu_hjson_value *root)
+{
+	const mu_hjson_value *emulation = mu_hjson_member(root, "emulation");
+	return (number_of(emulation, "late_step_seconds") + number_of(emulation, "late_collective_seconds")) /
+	       number_of(root, "seconds");
+}
+
 static mural_status read_result(const char *folder, mu_run_facts *facts, mural_error *err)
 {
 	char path[1100], *text;
@@ -41,6 +48,7 @@ static mural_status read_result(const char *folder, mu_run_facts *facts, mural_e
 	facts->test_accuracy = number_of(root, "test_accuracy");
 	facts->peak_memory_bytes = number_of(root, "peak_memory_bytes");
 	facts->images_per_epoch = number_of(root, "images_per_epoch");
+	facts->late = late_of(root);
 	facts->imbalance = imbalance_of(mu_hjson_member(root, "load"));
 	mu_hjson_free(tree);
 	return MURAL_OK;

@@ -64,6 +64,7 @@ static const struct {
         {"communication_hidden_seconds", offsetof(mu_run_facts, hidden)},
         {"optimizer_seconds", offsetof(mu_run_facts, optimizer)},
         {"imbalance_seconds", offsetof(mu_run_facts, imbalance)},
+        {"emulation_late_fraction", offsetof(mu_run_facts, late)},
         {"images_per_second", offsetof(mu_run_facts, images_per_second)},
         {"epoch_seconds", offsetof(mu_run_facts, epoch)},
         {"train_loss", offsetof(mu_run_facts, train_loss)},

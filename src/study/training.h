@@ -28,6 +28,7 @@ typedef struct mu_run_facts {
 	double step, data, forward, backward, exposed, hidden, optimizer;
 	double imbalance; /* per step: computing of the slowest rank beyond the mean over ranks */
 	double step_error; /* standard error of `step`, from the spread of the counted steps; NaN for a single one */
+	double late; /* part of the run by which this machine was slower than what it emulated; NaN without emulation */
 	double images_per_step, images_per_second, images_per_epoch;
 	double epoch; /* seconds: images_per_epoch / images_per_second */
 	double train_loss, train_accuracy, test_accuracy; /* NaN where not measured */

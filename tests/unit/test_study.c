@@ -318,8 +318,10 @@ static void test_read(void **state)
 	                          "2,1,2,1e-3,1,32,0.1,0.3,0.5,0.05,0.2,0.05\n"
 	                          "3,1,2,1e-3,1,32,0.1,0.4,0.7,0.05,0.2,0.05\n"
 	                          "4,1,2,1e-3,1,32,0.1,0.5,0.9,0.05,0.2,0.05\n";
-	const char *result = "{\"train_loss\": 1.5, \"test_accuracy\": null, \"images_per_epoch\": 640,"
-	                     " \"load\": {\"slowest_seconds\": 0.75, \"mean_seconds\": 0.5}}";
+	const char *result =
+	        "{\"train_loss\": 1.5, \"test_accuracy\": null, \"images_per_epoch\": 640,"
+	        " \"seconds\": 8, \"emulation\": {\"late_step_seconds\": 1, \"late_collective_seconds\": 3},"
+	        " \"load\": {\"slowest_seconds\": 0.75, \"mean_seconds\": 0.5}}";
 	mu_run_facts facts = {0};
 	mural_error err = {0};
 	test_file_write(folder, "steps.csv", steps, strlen(steps));
@@ -332,7 +334,7 @@ static void test_read(void **state)
 	assert_true(fabs(facts.backward - 0.7) < 1e-12);
 	assert_true(fabs(facts.images_per_second - 32 / 1.3) < 1e-9);
 	assert_true(fabs(facts.epoch - 640 / (32 / 1.3)) < 1e-9);
-	assert_true(facts.imbalance == 0.25);
+	assert_true(facts.imbalance == 0.25 && facts.late == 0.5);
 	assert_true(facts.train_loss == 1.5 && isnan(facts.test_accuracy));
 	err = (mural_error){0};
 	assert_int_equal(mu_study_read_run(folder, 4, &facts, &err), MURAL_DATA);
