@@ -30,7 +30,7 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME mural)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "Vision Transformers, trained by many workers as if one had done it.
 DeepSpeed configuration files, PyTorch's weights; no Python. More than one
 worker needs the package mural-mpi.")
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "mural-mpi ${exactly}, curl, ca-certificates")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "mural-mpi ${exactly}, gnuplot-nox, curl, ca-certificates")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "dataset-fashion-mnist, mural-cuda ${exactly}")
 
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME mural-mpi)

@@ -21,6 +21,7 @@ int command_plan(int argc, char **argv);
 int command_plan_fit(int argc, char **argv);
 void command_plan_fit_help(void);
 int command_info(int argc, char **argv);
+int command_report(int argc, char **argv);
 int command_study(int argc, char **argv);
 int command_weights(int argc, char **argv);
 int command_predict(int argc, char **argv);

@@ -141,25 +141,29 @@ static mural_status read_rows(mu_csv_table *table, cursor *c, mural_error *err)
 	return MURAL_OK;
 }
 
-mural_status mu_csv_table_read(mu_csv_table *table, const char *path, mural_error *err)
+mural_status mu_csv_table_read_begin(mu_csv_table *table, const char *path, mural_error *err)
 {
 	size_t bytes;
 	*table = (mu_csv_table){.path = path};
-	mural_status status = mu_file_read(path, "CSV file", MU_CSV_BYTES, MURAL_DATA, &table->text, &bytes, err);
-	if (status != MURAL_OK)
-		return status;
+	MU_TRY(mu_file_read(path, "CSV file", MU_CSV_BYTES, MURAL_DATA, &table->text, &bytes, err));
 	cursor c = {.path = path, .at = table->text, .line = 1};
 	if (memchr(table->text, '\0', bytes))
-		MU_TRY_OUT(broken(&c, err, "this is no text: it has a NUL byte"));
+		return broken(&c, err, "this is no text: it has a NUL byte");
 	table->copy = malloc(bytes + 1);
 	if (!table->copy)
-		MU_TRY_OUT(mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for a copy of %s", MU_SIZE(bytes)));
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for a copy of %s", MU_SIZE(bytes));
 	memcpy(table->copy, table->text, bytes + 1);
 	if (strncmp(c.at, "\xef\xbb\xbf", 3) == 0)
 		c.at += 3;
-	MU_TRY_OUT(read_header(table, &c, err));
-	MU_TRY_OUT(read_rows(table, &c, err));
-out:
+	MU_TRY(read_header(table, &c, err));
+	mural_status status = read_rows(table, &c, err);
+	table->torn = status == MURAL_DATA && c.at == table->text + bytes && table->copy[bytes - 1] != '\n';
+	return status;
+}
+
+mural_status mu_csv_table_read(mu_csv_table *table, const char *path, mural_error *err)
+{
+	mural_status status = mu_csv_table_read_begin(table, path, err);
 	if (status != MURAL_OK)
 		mu_csv_table_release(table);
 	return status;

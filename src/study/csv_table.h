@@ -9,9 +9,13 @@
  *     int gpus = mu_csv_table_column(&table, "gpus");            -1: no such column
  *     table.rows[r].cells[gpus] ...
  *     mu_csv_table_release(&table);
+ *
+ * mu_csv_table_read_begin is for a table that may be under way or damaged: it keeps the rows before the first line that cannot be read.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_STUDY_CSV_TABLE_H
 #define MU_STUDY_CSV_TABLE_H
+
+#include <stdbool.h>
 
 #include "base/fail.h"
 
@@ -28,12 +32,15 @@ typedef struct mu_csv_table {
 	const char *path; /* borrowed */
 	size_t n_columns, n_rows;
 	mu_csv_row header, *rows;
+	bool torn; /* reading stopped at a last line without an end: its writer is at work, or was killed */
 	char *text, *copy; /* what raw and cells point into */
 	char **cells;
 } mu_csv_table;
 
 /* MURAL_DATA names path:line. On failure nothing is kept. */
 mural_status mu_csv_table_read(mu_csv_table *table, const char *path, mural_error *err);
+/* The same, but on failure the rows so far stay, and the table has to be released. */
+mural_status mu_csv_table_read_begin(mu_csv_table *table, const char *path, mural_error *err);
 void mu_csv_table_release(mu_csv_table *table);
 
 /* The first column of this name, or -1. */

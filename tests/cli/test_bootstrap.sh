@@ -69,7 +69,7 @@ calls() {
 all_build='gcc libc6-dev cmake ninja-build zlib1g-dev libspng-dev libturbojpeg0-dev libdnnl-dev libopenmpi-dev openmpi-bin libcmocka-dev curl ca-certificates'
 
 # Everything there: nothing to do.
-reset "$all_build dataset-fashion-mnist"
+reset "$all_build dataset-fashion-mnist gnuplot-nox"
 run 0
 says 'everything is there'
 run 0 -y build demo
