@@ -29,6 +29,7 @@ static void help(void)
 {
 	printf("usage: mural plan --schedule [CONFIG] [OPTIONS]\n"
 	       "       mural plan --fit MEASURED.csv --predict WANTED.csv [OPTIONS]\n"
+	       "       mural plan --balance --cluster FILE [OPTIONS]\n"
 	       "What a run will do, computed without running it.\n\n"
 	       "  mural plan --schedule ds_config.json --images 50000 --epochs 10\n"
 	       "  mural plan --schedule --config ds_config.json --data fashion-mnist --svg lr.svg\n"
@@ -43,6 +44,8 @@ static void help(void)
 	       "  --result FILE              the same as JSON (as CSV if it ends in .csv)\n"
 	       "  --help                     this text\n\n");
 	command_plan_fit_help();
+	printf("\n");
+	command_plan_balance_help();
 	printf("\nconfiguration of --schedule (over the file, which is over the preset):\n");
 	mural_config_help_options(stdout, false);
 }
@@ -134,8 +137,9 @@ static mural_status parse(plan_arguments *a, const plan_mode **mode, int argc, c
 			}
 		}
 	}
-	return *mode || a->help ? MURAL_OK
-	                        : usage(err, "of mural plan", "--schedule or --fit", argc > 1 ? argv[1] : NULL);
+	return *mode || a->help
+	               ? MURAL_OK
+	               : usage(err, "of mural plan", "--schedule, --fit or --balance", argc > 1 ? argv[1] : NULL);
 }
 
 /* How many images an epoch has: as told, or as the data set says. */
@@ -216,6 +220,8 @@ int command_plan(int argc, char **argv)
 	if (!has_option(argc, argv, "--help") &&
 	    (has_option(argc, argv, "--fit") || has_option(argc, argv, "--predict")))
 		return command_plan_fit(argc, argv);
+	if (!has_option(argc, argv, "--help") && argc > 1 && strcmp(argv[1], "--balance") == 0)
+		return command_plan_balance(argc, argv);
 	mural_error err = {0};
 	const plan_mode *mode = NULL;
 	plan_arguments arguments = {.ranks = 1};

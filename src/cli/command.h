@@ -20,6 +20,9 @@ int command_plan(int argc, char **argv);
 /* The mode --fit of plan. */
 int command_plan_fit(int argc, char **argv);
 void command_plan_fit_help(void);
+/* The mode --balance of plan. */
+int command_plan_balance(int argc, char **argv);
+void command_plan_balance_help(void);
 int command_info(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_study(int argc, char **argv);

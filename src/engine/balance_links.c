@@ -50,7 +50,7 @@ double mu_balance_reduction(const mu_balance_network *network, const bool *membe
 
 double mu_balance_ready(const mu_balance_network *network, double computing, double micro_batches)
 {
-	double first = network->first > 0 ? network->first : MU_BALANCE_FIRST;
+	double first = network->first > 0 ? network->first : 1.0 / 3 + 2.0 / 3 / buckets_of(network);
 	return computing * (1 - (1 - first) / fmax(1, micro_batches));
 }
 
@@ -60,13 +60,4 @@ double mu_balance_step_seconds(const mu_balance_network *network, double computi
 	if (network->overlap)
 		together = fmax(computing + reduction / buckets_of(network), ready + reduction);
 	return together + network->update;
-}
-
-double mu_balance_reduction_from(const mu_balance_network *network, double computing, double ready, double exposed)
-{
-	if (!network->overlap)
-		return exposed;
-	/* Either only the last bucket was waited for, or the links were busy since the first one: the smaller answer is enough to
-	 * explain the wait. */
-	return fmin(exposed * buckets_of(network), exposed + computing - ready);
 }

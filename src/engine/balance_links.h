@@ -6,9 +6,9 @@
  *     with overlap      step = max(C + R / buckets, F + R)
  *
  * The last of `buckets` can only travel when backward is done; the first when `first` of the computing of the last micro-batch is,
- * so F = C (1 - (1 - first) / micro-batches). R comes from the described
- * links (comm/link.h: one slow uplink stalls a ring), or from what was measured: then all links count as alike, since a reduction
- * tells nothing of whose link was slow.
+ * so F = C (1 - (1 - first) / micro-batches). R comes from the described links (comm/link.h: one slow uplink stalls a ring), or from
+ * what was waited for in a run: then all links count as alike, since a reduction tells nothing of whose link was slow, and nothing
+ * is taken to hide behind computing.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_BALANCE_LINKS_H
 #define MU_ENGINE_BALANCE_LINKS_H
@@ -24,15 +24,13 @@ typedef struct mu_balance_network {
 	mu_algorithm algorithm;
 	double bytes; /* of all gradients as they travel, a miniature's byte scale included */
 	bool overlap;
-	double first; /* part of a micro-batch's computing before the first bucket is ready; 0: MU_BALANCE_FIRST */
+	double first; /* part of a micro-batch's computing before the first bucket is ready; 0: as buckets alike have it:
+	                 forward, a third, and so much of backward, 1/3 + 2/3 / buckets */
 	int buckets; /* 0 is taken as 1 */
 	double measured; /* where links are not known: seconds of a reduction among so many ranks, 0: not known either */
 	int measured_ranks;
 	double update; /* seconds of the optimizer's update and what else follows the reduction on every rank */
 } mu_balance_network;
-
-/* Forward is a third; of backward, the first of a dozen blocks. */
-#define MU_BALANCE_FIRST (1.0 / 3 + 2.0 / 3 / 12)
 
 /* Seconds of an all-reduce of `bytes` among the members; 0 for one of them. room: [n_nodes], not used where links are not known. */
 double mu_balance_reduction(const mu_balance_network *network, const bool *member, int ranks, double bytes,
@@ -43,8 +41,5 @@ double mu_balance_ready(const mu_balance_network *network, double computing, dou
 
 /* Seconds of a step, from C, F and R. */
 double mu_balance_step_seconds(const mu_balance_network *network, double computing, double ready, double reduction);
-
-/* The reduction that explains what was waited for it beyond other ranks; the other way round. */
-double mu_balance_reduction_from(const mu_balance_network *network, double computing, double ready, double exposed);
 
 #endif

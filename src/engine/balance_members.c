@@ -47,25 +47,50 @@ static int count_members(const mu_balance_problem *problem)
 	return n;
 }
 
-/* Bit i of `set`: the i-th of those who may take part. */
+/* The highest bit of `set`: the first of those who may take part. So of sets that are as good, the one that keeps the first ranks. */
 static void try_all_sets(const mu_balance_search *search, mu_balance_team *team, int members)
 {
 	for (unsigned set = (1u << members) - 1; set > 0; set--) {
 		for (int r = 0, i = 0; r < search->problem.ranks; r++)
-			search->member[r] = search->problem.member[r] && (set >> i++ & 1) != 0;
+			search->member[r] = search->problem.member[r] && (set >> (members - 1 - i++) & 1) != 0;
 		try_set(search, team);
 	}
 }
 
-/* Is there another rank before r, still in, with the same device on the same node's links? */
+static bool same_link(mu_link a, mu_link b)
+{
+	return a.bytes_per_second == b.bytes_per_second && a.latency == b.latency;
+}
+
+static int members_at(const mu_balance_team *team, const int *seat, int ranks, int node)
+{
+	int n = 0;
+	for (int r = 0; r < ranks; r++)
+		n += team->member[r] && seat[r] == node;
+	return n;
+}
+
+/* On one node, or on two with the same links and as many members. */
+static bool seated_alike(const mu_balance_search *search, const mu_balance_team *team, int q, int r)
+{
+	const mu_balance_network *network = search->problem.network;
+	if (!network->nodes || network->seat[q] == network->seat[r])
+		return true;
+	const mu_link_node *a = &network->nodes[network->seat[q]], *b = &network->nodes[network->seat[r]];
+	int ranks = search->problem.ranks;
+	return same_link(a->uplink, b->uplink) && same_link(a->inside, b->inside) &&
+	       members_at(team, network->seat, ranks, network->seat[q]) ==
+	               members_at(team, network->seat, ranks, network->seat[r]);
+}
+
+/* Is there another rank before r, still in, whose absence would do the same? */
 static bool tried_alike(const mu_balance_search *search, const mu_balance_team *team, int r)
 {
 	const mu_balance_problem *p = &search->problem;
-	const int *seat = search->problem.network->nodes ? search->problem.network->seat : NULL;
 	for (int q = 0; q < r; q++)
 		if (team->member[q] && p->model[q].a == p->model[r].a && p->model[q].b == p->model[r].b &&
 		    p->rank[q].capacity == p->rank[r].capacity && p->rank[q].micro == p->rank[r].micro &&
-		    (!seat || seat[q] == seat[r]))
+		    seated_alike(search, team, q, r))
 			return true;
 	return false;
 }

@@ -232,8 +232,6 @@ static void test_step_with_and_without_overlap(void **state)
 	assert_true(fabs(mu_balance_step_seconds(&network, 2, 0.8, 1) - 2.6) < 1e-12); /* the last bucket */
 	assert_true(fabs(mu_balance_step_seconds(&network, 2, 0.8, 5) - 6.3) <
 	            1e-12); /* the link is busy from 0.8 on */
-	assert_true(fabs(mu_balance_reduction_from(&network, 2, 0.8, 0.1) - 1) < 1e-12);
-	assert_true(fabs(mu_balance_reduction_from(&network, 2, 0.8, 3.8) - 5) < 1e-12);
 }
 
 /* The study's cluster with its fixed global batch of 80: by hand, three cards are best without overlap. */

@@ -192,7 +192,8 @@ static job random_job(uint32_t seed)
 		j.a[r] = uniform(&j) < 0.5 ? 0 : 0.02 * uniform(&j);
 		j.rank[r] = (mu_balance_rank){.capacity = j.batch, .micro = seed % 3 ? j.batch : 1 + j.batch / j.ranks};
 	}
-	j.network = (mu_balance_network){.bytes = 1e6, .measured = 0.2 * uniform(&j), .overlap = uniform(&j) < 0.5};
+	j.network = (mu_balance_network){
+	        .bytes = 1e6, .measured = 0.2 * uniform(&j), .overlap = uniform(&j) < 0.5, .buckets = 8};
 	return j;
 }
 
@@ -218,7 +219,7 @@ static void test_ten_thousand_noisy_steps(void **state)
 {
 	(void)state;
 	int most = 0, in_all = 0, late = 0;
-	for (uint32_t seed = 1; seed <= 20; seed++) {
+	for (uint32_t seed = 1; seed <= 12; seed++) {
 		job j = random_job(seed);
 		j.noise = 0.02 + 0.01 * (seed % 4);
 		j.busy_every = seed % 2 ? 25 : 0;
@@ -237,10 +238,10 @@ static void test_ten_thousand_noisy_steps(void **state)
 			         best);
 		end(&j);
 	}
-	print_message("changes in 20 jobs of 10000 steps: %d, at most %d in one, %d after the first 1000 steps\n",
+	print_message("changes in 12 jobs of 10000 steps: %d, at most %d in one, %d after the first 1000 steps\n",
 	              in_all, most, late);
-	assert_true(most <= 12);
-	assert_true(late <= 60);
+	assert_true(most <= 10);
+	assert_true(late <= 24);
 }
 
 /* Equal ranks: equal shares stay. */
@@ -311,7 +312,7 @@ static job tesla(int ranks, int batch, bool overlap)
 	                                 .algorithm = MU_ALGORITHM_RING,
 	                                 .bytes = 346.27e6,
 	                                 .overlap = overlap,
-	                                 .buckets = 7};
+	                                 .buckets = 8};
 	for (int r = 0; r < ranks; r++) {
 		j.b[r] = pace[r];
 		j.rank[r] = (mu_balance_rank){.capacity = 80, .micro = 80};
@@ -363,8 +364,8 @@ static void test_removal_is_proposed(void **state)
 		rows[r] = (mu_balance_row){4, 16, 1, 16 * j.b[r], 4.6, 16 * j.b[r]};
 	const mu_balance_decision *d = mu_balance_decide(j.balance, rows);
 	assert_true(d->changed && !d->removed);
-	assert_non_null(strstr(d->reason, "; without ranks 3, 4 a step of 0.8729 s is expected instead of "));
-	assert_non_null(strstr(d->reason, "since the reduction takes 0.4868 s instead of 4.62"));
+	assert_non_null(strstr(d->reason, "; without ranks 3, 4 a step of 0.8731 s is expected instead of "));
+	assert_non_null(strstr(d->reason, "since the reduction takes 0.487 s instead of 4.62"));
 	end(&j);
 }
 
