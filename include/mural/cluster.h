@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "mural/comm.h"
+#include "mural/config.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +29,7 @@ extern "C" {
 #define MURAL_CLUSTER_NODES 128 /* entries of "nodes"; each may stand for many nodes */
 #define MURAL_CLUSTER_SLOTS 8 /* kinds of devices in one node */
 #define MURAL_CLUSTER_MOST 65536 /* devices in all */
+#define MURAL_CLUSTER_RATES 64 /* measured rows in all */
 
 typedef struct mural_cluster_device {
 	char name[MURAL_CLUSTER_NAME];
@@ -37,7 +39,30 @@ typedef struct mural_cluster_device {
 	double tflops; /* 1e12 floating-point operations per second reached while training; 0: seconds_per_image says */
 	uint64_t memory_bytes; /* 0: not told */
 	double price_per_hour, watts; /* of one device; 0: not told */
+	uint32_t line; /* where it stands in the file */
 } mural_cluster_device;
+
+/* What ranks reach on such devices, measured (`mural plan --calibrate`): more than one number says. The ranks of a node may share its
+ * cores, so a rate is for so many ranks on one node; between two rates a forecast interpolates. A micro-batch of c images lasts,
+ * forward and backward,
+ *
+ *     of one model  seconds_per_batch + c seconds_per_image
+ *     of any        units seconds_per_unit + parameters seconds_per_parameter + c (operations seconds_per_flop + values
+ *                   seconds_per_value)                                                       units: depth + 2
+ *
+ * where values are what forward writes: 8 width + 2 mlp_width per token and block, and attention's heads x tokens^2. */
+typedef struct mural_cluster_rate {
+	uint32_t device; /* index into devices */
+	uint32_t ranks; /* on the node; default 1 */
+	mural_precision precision;
+	char model[MURAL_CLUSTER_NAME]; /* "" = any */
+	double flops_per_image, parameters; /* one model: told by these, operations forward and backward */
+	double seconds_per_image, seconds_per_batch; /* one model */
+	double seconds_per_flop, seconds_per_value, seconds_per_parameter, seconds_per_unit; /* any model */
+	double update_seconds_per_parameter, update_seconds; /* the optimizer's; the second whatever the model */
+	double wait_share; /* of forward and backward: what ranks wait for each other because none is always equally fast */
+	double loader_seconds_per_image; /* a rank's loader, all its threads together; 0: not told */
+} mural_cluster_rate;
 
 typedef struct mural_cluster_link {
 	char name[MURAL_CLUSTER_NAME];
@@ -63,13 +88,15 @@ typedef enum mural_cluster_algorithm {
 
 typedef struct mural_cluster {
 	char name[MURAL_CLUSTER_NAME];
+	char file[256]; /* it was read from; "" = none */
 	char currency[8]; /* "EUR"; "" = not told */
 	mural_cluster_algorithm algorithm;
-	uint32_t n_devices, n_links, n_entries;
+	uint32_t n_devices, n_links, n_entries, n_rates;
 	uint32_t nodes_in_all, devices_in_all;
 	mural_cluster_device devices[MURAL_CLUSTER_DEVICES];
 	mural_cluster_link links[MURAL_CLUSTER_LINKS];
 	mural_cluster_node nodes[MURAL_CLUSTER_NODES];
+	mural_cluster_rate rates[MURAL_CLUSTER_RATES];
 } mural_cluster;
 
 typedef enum mural_placement {

@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 
-#include "mural/config.h"
+#include "mural/engine.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,6 +45,18 @@ MURAL_API mural_status mural_plan_schedule_write_json(const mural_schedule_plan 
 /* A figure that any browser shows, complete in itself. */
 MURAL_API mural_status mural_plan_schedule_write_svg(const mural_schedule_plan *plan, const char *path,
                                                      mural_error *err);
+
+/* What fits. */
+typedef struct mural_memory_fit {
+	uint64_t bytes; /* a rank may have so many; 0: filled with what is free here, divided among the ranks */
+	uint64_t largest_micro_batch; /* filled; 0 if not even one image fits */
+} mural_memory_fit;
+
+/* Bytes that the engine plans for rank 0 of so many on this machine, to the byte what mural_engine_create would plan: the same code
+ * measures. Nothing is allocated, no rank is started. settings->comm is not read; its data sets count as far as given. fit may be
+ * NULL. Fails as mural_engine_create does, but not because something does not fit. */
+MURAL_API mural_status mural_plan_memory(mural_memory_plan *plan, const mural_engine_settings *settings, int ranks,
+                                         mural_memory_fit *fit, mural_error *err);
 
 #ifdef __cplusplus
 }

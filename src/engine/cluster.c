@@ -1,39 +1,21 @@
 /* The cluster file: HJSON to a checked struct, every mistake with file, line and key. docs/clusters.md is its specification.
  *
- * Three tables of keys, one per kind of object, say what a key is called, in which unit it stands, where it goes and what it must be;
+ * Tables of keys, one per kind of object, say what a key is called, in which unit it stands, where it goes and what it must be;
  * devices and links are named by their keys, nodes refer to those names.
  * SPDX-License-Identifier: MIT */
 #include "mural/cluster.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/files.h"
-#include "base/nearest.h"
-#include "engine/config_build.h"
+#include "engine/cluster_read.h"
 
 #define MOST_BYTES ((size_t)1 << 20) /* a description is some kilobytes */
 
-typedef struct reader {
-	mu_hjson *tree;
-	mural_cluster *cluster;
-	mural_error *err;
-} reader;
-
-/* A number in an object. */
-typedef struct number_key {
-	const char *key;
-	bool above_0; /* else 0 is fine */
-	double unit; /* one in the file is so many of the field's */
-	size_t offset; /* of a double, or of a uint64_t for bytes */
-	bool bytes;
-	bool required;
-} number_key;
-
 #define IN_DEVICE(field) offsetof(mural_cluster_device, field)
-static const number_key device_keys[] = {
+static const mu_cluster_key device_keys[] = {
         {"seconds_per_image", true, 1, IN_DEVICE(seconds_per_image), false, false},
         {"seconds_per_batch", false, 1, IN_DEVICE(seconds_per_batch), false, false},
         {"tflops", true, 1, IN_DEVICE(tflops), false, false},
@@ -42,138 +24,66 @@ static const number_key device_keys[] = {
         {"watts", true, 1, IN_DEVICE(watts), false, false},
 };
 #undef IN_DEVICE
-static const number_key link_keys[] = {
+static const mu_cluster_key link_keys[] = {
         {"gb_per_s", true, 1e9, offsetof(mural_cluster_link, bytes_per_second), false, true},
         {"latency_us", false, 1e-6, offsetof(mural_cluster_link, latency_seconds), false, false},
 };
+static const char *const device_others[] = {"rates"};
 static const char *const top_keys[] = {"name", "currency", "algorithm", "devices", "links", "nodes"};
 static const char *const node_keys[] = {"name", "count", "devices", "inside", "uplink"};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static mural_status bad(const reader *r, const mu_hjson_value *value, const char *expected)
-{
-	char where[MU_HJSON_WHERE], found[MU_CONFIG_WORDS];
-	return mu_fail(r->err, MURAL_USAGE, mu_hjson_where(r->tree, value, where), "expected %s, got %s", expected,
-	               mu_config_found(value, found));
-}
-
-static mural_status missing(const reader *r, const mu_hjson_value *object, const char *key, const char *why)
-{
-	char where[MU_HJSON_WHERE];
-	return mu_fail(r->err, MURAL_USAGE, mu_hjson_where(r->tree, object, where), "\"%s\" is missing here: %s", key,
-	               why);
-}
-
-static mural_status unknown(const reader *r, const mu_hjson_value *value, const char *what, const char *word,
-                            const char *const *known, size_t n)
-{
-	char where[MU_HJSON_WHERE];
-	const char *nearest = n ? mu_nearest(word, known, n) : NULL;
-	return mu_fail(r->err, MURAL_USAGE, mu_hjson_where(r->tree, value, where), "there is no %s \"%.60s\"%s%s%s",
-	               what, word, nearest ? "; did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
-}
-
-/* Members with unknown names, and names given twice. A key that starts with _ is a comment. */
-static mural_status check_keys(const reader *r, const mu_hjson_value *object, const char *const *known, size_t n)
-{
-	for (const mu_hjson_value *v = object->first; v; v = v->next) {
-		size_t i = 0;
-		while (known && i < n && strcmp(v->key, known[i]) != 0)
-			i++;
-		if (v->earlier)
-			return bad(r, v, "each key once");
-		if (known && i == n && v->key[0] != '_')
-			return unknown(r, v, "key", v->key, known, n);
-	}
-	return MURAL_OK;
-}
-
-static mural_status read_name(const reader *r, const mu_hjson_value *value, const char *expected, char *to, size_t size)
-{
-	if (!value)
-		return MURAL_OK;
-	if (value->kind != MU_HJSON_STRING || strlen(value->text) >= size || !*value->text)
-		return bad(r, value, expected);
-	strcpy(to, value->text);
-	return MURAL_OK;
-}
-
-static mural_status read_number(const reader *r, const mu_hjson_value *object, const number_key *key, void *to)
-{
-	const mu_hjson_value *value = mu_hjson_member(object, key->key);
-	const char *expected = key->above_0 ? "a number above 0" : "a number of 0 or more";
-	if (!value)
-		return key->required ? missing(r, object, key->key, expected) : MURAL_OK;
-	double number = value->kind == MU_HJSON_NUMBER ? value->number.value * key->unit : NAN;
-	if (!isfinite(number) || !(key->above_0 ? number > 0 : number >= 0) || number > 1e18)
-		return bad(r, value, expected);
-	if (key->bytes)
-		*(uint64_t *)(void *)((char *)to + key->offset) = (uint64_t)number;
-	else
-		*(double *)(void *)((char *)to + key->offset) = number;
-	return MURAL_OK;
-}
-
-static mural_status read_numbers(const reader *r, const mu_hjson_value *object, const number_key *keys, size_t n,
-                                 void *to)
-{
-	const char *known[8];
-	if (object->kind != MU_HJSON_OBJECT)
-		return bad(r, object, "an object { ... }");
-	for (size_t i = 0; i < n; i++)
-		known[i] = keys[i].key;
-	MU_TRY(check_keys(r, object, known, n));
-	for (size_t i = 0; i < n; i++)
-		MU_TRY(read_number(r, object, &keys[i], to));
-	return MURAL_OK;
-}
-
 /* The object `key` of named things, at most `most`. */
-static mural_status read_named(const reader *r, const char *key, size_t most, const mu_hjson_value **named)
+static mural_status read_named(const mu_cluster_reader *r, const char *key, size_t most, const mu_hjson_value **named)
 {
 	const mu_hjson_value *object = *named = mu_hjson_member(mu_hjson_root(r->tree), key);
 	if (!object)
 		return MURAL_OK;
 	if (object->kind != MU_HJSON_OBJECT || object->count > most)
-		return bad(r, object, "an object of named entries, at most 64");
-	MU_TRY(check_keys(r, object, NULL, 0));
+		return mu_cluster_bad(r, object, "an object of named entries, at most 64");
+	MU_TRY(mu_cluster_check_keys(r, object, NULL, 0));
 	for (const mu_hjson_value *v = object->first; v; v = v->next)
 		if (!*v->key || strlen(v->key) >= MURAL_CLUSTER_NAME)
-			return bad(r, v, "a name of 1 to 63 bytes before the colon");
+			return mu_cluster_bad(r, v, "a name of 1 to 63 bytes before the colon");
 	return MURAL_OK;
 }
 
-static mural_status read_devices(reader *r)
+static mural_status read_devices(mu_cluster_reader *r)
 {
 	const mu_hjson_value *named;
 	MU_TRY(read_named(r, "devices", MURAL_CLUSTER_DEVICES, &named));
 	if (!named || !named->first)
-		return missing(r, named ? named : mu_hjson_root(r->tree), "devices",
-		               "at least one kind of device, such as \"t4\": { \"seconds_per_image\": 0.036 }");
+		return mu_cluster_missing(
+		        r, named ? named : mu_hjson_root(r->tree), "devices",
+		        "at least one kind of device, such as \"t4\": { \"seconds_per_image\": 0.036 }");
 	for (const mu_hjson_value *v = named->first; v; v = v->next) {
 		mural_cluster_device *device = &r->cluster->devices[r->cluster->n_devices++];
 		strcpy(device->name, v->key);
-		MU_TRY(read_numbers(r, v, device_keys, COUNT(device_keys), device));
+		device->line = mu_hjson_line(r->tree, v);
+		MU_TRY(mu_cluster_numbers(r, v, device_keys, COUNT(device_keys), device_others, COUNT(device_others),
+		                          device));
 		if (device->seconds_per_image > 0 && device->tflops > 0)
-			return bad(r, mu_hjson_member(v, "tflops"), "either seconds_per_image or tflops, not both");
+			return mu_cluster_bad(r, mu_hjson_member(v, "tflops"),
+			                      "either seconds_per_image or tflops, not both");
+		MU_TRY(mu_cluster_read_rates(r, mu_hjson_member(v, "rates"), r->cluster->n_devices - 1));
 	}
 	return MURAL_OK;
 }
 
-static mural_status read_links(reader *r)
+static mural_status read_links(mu_cluster_reader *r)
 {
 	const mu_hjson_value *named;
 	MU_TRY(read_named(r, "links", MURAL_CLUSTER_LINKS, &named));
 	for (const mu_hjson_value *v = named ? named->first : NULL; v; v = v->next) {
 		mural_cluster_link *link = &r->cluster->links[r->cluster->n_links++];
 		strcpy(link->name, v->key);
-		MU_TRY(read_numbers(r, v, link_keys, COUNT(link_keys), link));
+		MU_TRY(mu_cluster_numbers(r, v, link_keys, COUNT(link_keys), NULL, 0, link));
 	}
 	return MURAL_OK;
 }
 
-static mural_status find_link(const reader *r, const mu_hjson_value *node, const char *key, bool needed,
+static mural_status find_link(const mu_cluster_reader *r, const mu_hjson_value *node, const char *key, bool needed,
                               const char *why, int32_t *index)
 {
 	const mural_cluster *c = r->cluster;
@@ -181,44 +91,35 @@ static mural_status find_link(const reader *r, const mu_hjson_value *node, const
 	const char *known[MURAL_CLUSTER_LINKS];
 	*index = -1;
 	if (!value)
-		return needed ? missing(r, node, key, why) : MURAL_OK;
+		return needed ? mu_cluster_missing(r, node, key, why) : MURAL_OK;
 	if (value->kind != MU_HJSON_STRING)
-		return bad(r, value, "the name of a link");
+		return mu_cluster_bad(r, value, "the name of a link");
 	for (uint32_t i = 0; i < c->n_links; i++) {
 		known[i] = c->links[i].name;
 		if (strcmp(known[i], value->text) == 0)
 			*index = (int32_t)i;
 	}
-	return *index >= 0 ? MURAL_OK : unknown(r, value, "link", value->text, known, c->n_links);
-}
-
-static mural_status read_count(const reader *r, const mu_hjson_value *value, uint32_t *count)
-{
-	if (value->kind != MU_HJSON_NUMBER || !value->number.whole || value->number.negative ||
-	    value->number.magnitude < 1 || value->number.magnitude > MURAL_CLUSTER_MOST)
-		return bad(r, value, "a whole number from 1 to 65536");
-	*count = (uint32_t)value->number.magnitude;
-	return MURAL_OK;
+	return *index >= 0 ? MURAL_OK : mu_cluster_unknown(r, value, "link", value->text, known, c->n_links);
 }
 
 /* "devices": { "t4": 8 } of a node. */
-static mural_status read_slots(reader *r, const mu_hjson_value *object, mural_cluster_node *node)
+static mural_status read_slots(mu_cluster_reader *r, const mu_hjson_value *object, mural_cluster_node *node)
 {
 	const mural_cluster *c = r->cluster;
 	const char *known[MURAL_CLUSTER_DEVICES];
 	if (object->kind != MU_HJSON_OBJECT || object->count < 1 || object->count > MURAL_CLUSTER_SLOTS)
-		return bad(r, object, "an object of 1 to 8 kinds with their numbers, such as { \"t4\": 8 }");
+		return mu_cluster_bad(r, object, "an object of 1 to 8 kinds with their numbers, such as { \"t4\": 8 }");
 	for (uint32_t i = 0; i < c->n_devices; i++)
 		known[i] = c->devices[i].name;
-	MU_TRY(check_keys(r, object, NULL, 0));
+	MU_TRY(mu_cluster_check_keys(r, object, NULL, 0));
 	for (const mu_hjson_value *v = object->first; v; v = v->next) {
 		uint32_t kind = 0;
 		while (kind < c->n_devices && strcmp(known[kind], v->key) != 0)
 			kind++;
 		if (kind == c->n_devices)
-			return unknown(r, v, "device", v->key, known, c->n_devices);
+			return mu_cluster_unknown(r, v, "device", v->key, known, c->n_devices);
 		node->slots[node->n_slots].device = kind;
-		MU_TRY(read_count(r, v, &node->slots[node->n_slots++].count));
+		MU_TRY(mu_cluster_count(r, v, &node->slots[node->n_slots++].count));
 	}
 	return MURAL_OK;
 }
@@ -231,32 +132,33 @@ static uint64_t devices_of(const mural_cluster_node *node)
 	return devices;
 }
 
-static mural_status read_node(reader *r, const mu_hjson_value *object)
+static mural_status read_node(mu_cluster_reader *r, const mu_hjson_value *object)
 {
 	mural_cluster *c = r->cluster;
 	mural_cluster_node *node = &c->nodes[c->n_entries++];
 	if (object->kind != MU_HJSON_OBJECT)
-		return bad(r, object, "an object { ... }");
-	MU_TRY(check_keys(r, object, node_keys, COUNT(node_keys)));
+		return mu_cluster_bad(r, object, "an object { ... }");
+	MU_TRY(mu_cluster_check_keys(r, object, node_keys, COUNT(node_keys)));
 	snprintf(node->name, sizeof node->name, "node %u", c->n_entries);
-	MU_TRY(read_name(r, mu_hjson_member(object, "name"), "a name of 1 to 63 bytes", node->name, sizeof node->name));
+	MU_TRY(mu_cluster_name(r, mu_hjson_member(object, "name"), "a name of 1 to 63 bytes", node->name,
+	                       sizeof node->name));
 	node->count = 1;
 	const mu_hjson_value *count = mu_hjson_member(object, "count"), *devices = mu_hjson_member(object, "devices");
 	if (count)
-		MU_TRY(read_count(r, count, &node->count));
+		MU_TRY(mu_cluster_count(r, count, &node->count));
 	if (!devices)
-		return missing(r, object, "devices", "which devices this node has, such as { \"t4\": 8 }");
+		return mu_cluster_missing(r, object, "devices", "which devices this node has, such as { \"t4\": 8 }");
 	MU_TRY(read_slots(r, devices, node));
 	uint64_t in_all = c->devices_in_all + node->count * devices_of(node);
 	if (in_all > MURAL_CLUSTER_MOST)
-		return bad(r, object, "at most 65536 devices in all");
+		return mu_cluster_bad(r, object, "at most 65536 devices in all");
 	c->devices_in_all = (uint32_t)in_all;
 	c->nodes_in_all += node->count;
 	return MURAL_OK;
 }
 
 /* Once the number of nodes is known: which links are needed. */
-static mural_status connect_nodes(reader *r, const mu_hjson_value *nodes)
+static mural_status connect_nodes(mu_cluster_reader *r, const mu_hjson_value *nodes)
 {
 	mural_cluster *c = r->cluster;
 	uint32_t i = 0;
@@ -269,19 +171,19 @@ static mural_status connect_nodes(reader *r, const mu_hjson_value *nodes)
 	return MURAL_OK;
 }
 
-static mural_status read_nodes(reader *r)
+static mural_status read_nodes(mu_cluster_reader *r)
 {
 	const mu_hjson_value *nodes = mu_hjson_member(mu_hjson_root(r->tree), "nodes");
 	if (!nodes)
-		return missing(r, mu_hjson_root(r->tree), "nodes", "a list of nodes [ { ... } ]");
+		return mu_cluster_missing(r, mu_hjson_root(r->tree), "nodes", "a list of nodes [ { ... } ]");
 	if (nodes->kind != MU_HJSON_ARRAY || nodes->count < 1 || nodes->count > MURAL_CLUSTER_NODES)
-		return bad(r, nodes, "a list of 1 to 128 nodes [ { ... } ]");
+		return mu_cluster_bad(r, nodes, "a list of 1 to 128 nodes [ { ... } ]");
 	for (const mu_hjson_value *v = nodes->first; v; v = v->next)
 		MU_TRY(read_node(r, v));
 	return connect_nodes(r, nodes);
 }
 
-static mural_status read_algorithm(const reader *r)
+static mural_status read_algorithm(const mu_cluster_reader *r)
 {
 	static const char *const words[] = {"auto", "ring", "tree"};
 	const mu_hjson_value *value = mu_hjson_member(mu_hjson_root(r->tree), "algorithm");
@@ -292,20 +194,20 @@ static mural_status read_algorithm(const reader *r)
 			r->cluster->algorithm = (mural_cluster_algorithm)i;
 			return MURAL_OK;
 		}
-	return bad(r, value, "\"auto\", \"ring\" or \"tree\"");
+	return mu_cluster_bad(r, value, "\"auto\", \"ring\" or \"tree\"");
 }
 
-static mural_status read_cluster(reader *r)
+static mural_status read_cluster(mu_cluster_reader *r)
 {
 	mural_cluster *c = r->cluster;
 	const mu_hjson_value *root = mu_hjson_root(r->tree);
 	if (root->kind != MU_HJSON_OBJECT)
-		return bad(r, root, "an object { ... }");
-	MU_TRY(check_keys(r, root, top_keys, COUNT(top_keys)));
+		return mu_cluster_bad(r, root, "an object { ... }");
+	MU_TRY(mu_cluster_check_keys(r, root, top_keys, COUNT(top_keys)));
 	strcpy(c->name, "cluster");
-	MU_TRY(read_name(r, mu_hjson_member(root, "name"), "a name of 1 to 63 bytes", c->name, sizeof c->name));
-	MU_TRY(read_name(r, mu_hjson_member(root, "currency"), "a currency such as \"EUR\", at most 7 bytes",
-	                 c->currency, sizeof c->currency));
+	MU_TRY(mu_cluster_name(r, mu_hjson_member(root, "name"), "a name of 1 to 63 bytes", c->name, sizeof c->name));
+	MU_TRY(mu_cluster_name(r, mu_hjson_member(root, "currency"), "a currency such as \"EUR\", at most 7 bytes",
+	                       c->currency, sizeof c->currency));
 	MU_TRY(read_algorithm(r));
 	MU_TRY(read_devices(r));
 	MU_TRY(read_links(r));
@@ -317,12 +219,14 @@ mural_status mural_cluster_read(mural_cluster **cluster, const char *path, mural
 	char *text = NULL;
 	size_t bytes;
 	mural_status status;
-	reader r = {.err = err};
+	mu_cluster_reader r = {.err = err};
 	*cluster = NULL;
 	MU_TRY_OUT(mu_file_read(path, "cluster file", MOST_BYTES, MURAL_USAGE, &text, &bytes, err));
 	const mu_hjson_source source = {path, text, bytes, false, MURAL_USAGE};
 	MU_TRY_OUT(mu_hjson_read(&r.tree, &source, err));
 	r.cluster = calloc(1, sizeof *r.cluster);
+	if (r.cluster)
+		snprintf(r.cluster->file, sizeof r.cluster->file, "%.250s", path);
 	status = r.cluster ? read_cluster(&r) : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for a cluster");
 out:
 	if (status == MURAL_OK)

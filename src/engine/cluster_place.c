@@ -1,8 +1,9 @@
 /* Ranks on a described cluster: where each sits, and the links between them. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "comm/emulated.h"
-#include "mural/cluster.h"
+#include <string.h>
+
+#include "engine/cluster_links.h"
 
 /* The kind of a node's `slot`-th device; false if it has fewer. */
 static bool device_at(const mural_cluster_node *node, uint32_t slot, uint32_t *device)
@@ -104,6 +105,31 @@ static mu_algorithm algorithm_of(const mural_cluster *cluster)
 	return MU_ALGORITHM_AUTO;
 }
 
+void mu_cluster_links(const mural_cluster *cluster, const mural_place *places, int ranks, mu_link_node *nodes,
+                      mu_links *links)
+{
+	memset(nodes, 0, cluster->nodes_in_all * sizeof *nodes);
+	*links = (mu_links){.nodes = nodes,
+	                    .n_nodes = collect(cluster, places, ranks, nodes),
+	                    .ranks = ranks,
+	                    .algorithm = algorithm_of(cluster)};
+}
+
+double mu_cluster_all_reduce(const mu_links *links, double bytes)
+{
+	return mu_link_seconds(links, MU_ALL_REDUCE, bytes);
+}
+
+double mu_cluster_reduce_scatter(const mu_links *links, double bytes)
+{
+	return mu_link_seconds(links, MU_REDUCE_SCATTER, bytes);
+}
+
+double mu_cluster_all_gather(const mu_links *links, double bytes)
+{
+	return mu_link_seconds(links, MU_ALL_GATHER, bytes);
+}
+
 mural_status mural_comm_emulate(mural_comm **emulated, mural_comm *comm, const mural_cluster *cluster,
                                 mural_placement placement, double byte_scale, mural_error *err)
 {
@@ -118,9 +144,11 @@ mural_status mural_comm_emulate(mural_comm **emulated, mural_comm *comm, const m
 		status = mural_cluster_place(cluster, placement, ranks, places, err);
 	status = mu_comm_agree(comm, status, err);
 	if (status == MURAL_OK && places && nodes) {
+		mu_links links;
+		mu_cluster_links(cluster, places, ranks, nodes, &links);
 		const mu_emulated_settings settings = {.nodes = nodes,
-		                                       .n_nodes = collect(cluster, places, ranks, nodes),
-		                                       .algorithm = algorithm_of(cluster),
+		                                       .n_nodes = links.n_nodes,
+		                                       .algorithm = links.algorithm,
 		                                       .byte_scale = byte_scale,
 		                                       .cluster = cluster->name};
 		status = mu_emulated_create(emulated, comm, &settings, err);

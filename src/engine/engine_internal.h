@@ -149,6 +149,14 @@ mural_status mu_engine_find_fault(mural_engine *engine, const mu_step_state *sta
 mural_status mu_engine_allocate(mural_engine *engine, mural_error *err);
 void mu_engine_release_memory(mural_engine *engine);
 
+/* Its parts: names the blocks and says whether checkpoints are copied; what micro-batches of `capacity` images need, without
+ * allocating; the largest capacity below `fails` whose plan stays within `limit`, 0 if not even one image's does. */
+void mu_engine_prepare_plan(mural_engine *engine);
+mural_status mu_engine_measure(mural_engine *engine, size_t capacity, mural_memory_plan *plan, mural_error *err);
+size_t mu_engine_largest_fit(mural_engine *engine, size_t limit, size_t fails);
+/* What the store holds for a configuration. */
+mu_store_settings mu_engine_store_settings(const mural_config *config, bool training, int ranks);
+
 /* By which factor the device enlarges a set's images: 1 where the host resizes or nothing is to be done, 0 where the device was
  * asked for and cannot. */
 size_t mu_engine_resize_factor(const mural_engine *engine, const mural_data *data);

@@ -118,20 +118,19 @@ static void take_feed(mural_engine *engine, mu_use use, size_t capacity, mu_feed
 	mu_feed_take(feed, engine->shared, use == MU_USE_TRAIN, &settings, &engine->step.arena[use]);
 }
 
-static mu_store_settings store_settings(const mural_engine *engine)
+mu_store_settings mu_engine_store_settings(const mural_config *config, bool training, int ranks)
 {
-	const mural_optimizer_config *optimizer = &engine->config.optimizer;
-	const mu_optimizer_needs needs = mu_update_needs(optimizer);
-	return (mu_store_settings){.type = mu_engine_type(&engine->config),
-	                           .gradient_type = mu_engine_gradient_type(&engine->config),
-	                           .rule = mu_store_rule_for(engine->config.engine.zero_stage),
-	                           .training = engine->training,
+	const mu_optimizer_needs needs = mu_update_needs(&config->optimizer);
+	const mu_dtype gradient = mu_engine_gradient_type(config), wire = mu_engine_wire_type(config);
+	return (mu_store_settings){.type = mu_engine_type(config),
+	                           .gradient_type = gradient,
+	                           .rule = mu_store_rule_for(config->engine.zero_stage),
+	                           .training = training,
 	                           .moments = needs.spans,
 	                           .direction = needs.work,
-	                           .average = optimizer->ema_decay > 0,
-	                           .wire_type = mu_engine_wire_type(&engine->config),
-	                           .wire = engine->ranks->size > 1 && mu_engine_wire_type(&engine->config) !=
-	                                                                      mu_engine_gradient_type(&engine->config)};
+	                           .average = config->optimizer.ema_decay > 0,
+	                           .wire_type = wire,
+	                           .wire = ranks > 1 && wire != gradient};
 }
 
 static void take_update(mural_engine *engine)
@@ -147,7 +146,8 @@ static void take_update(mural_engine *engine)
 /* Takes everything from the blocks' arenas, measuring or real. */
 static mural_status lay_out(mural_engine *engine, size_t capacity, mural_error *err)
 {
-	const mu_store_settings settings = store_settings(engine);
+	const mu_store_settings settings =
+	        mu_engine_store_settings(&engine->config, engine->training, engine->ranks->size);
 	MU_TRY(mu_store_init(&engine->store, engine->vit.units, engine->vit.n_units, &settings,
 	                     &engine->model.arena[MU_USE_TRAIN], err));
 	mu_ledger_take(&engine->ledger, &engine->device, engine->shared, &engine->model.arena[MU_USE_TRAIN],
@@ -208,7 +208,7 @@ static mural_memory_plan total_up(const mural_engine *engine, size_t capacity, s
 	return plan;
 }
 
-static mural_status measure(mural_engine *engine, size_t capacity, mural_memory_plan *plan, mural_error *err)
+mural_status mu_engine_measure(mural_engine *engine, size_t capacity, mural_memory_plan *plan, mural_error *err)
 {
 	mu_block *list[BLOCKS];
 	list_blocks(engine, list);
@@ -225,14 +225,13 @@ static mural_status measure(mural_engine *engine, size_t capacity, mural_memory_
 	return status;
 }
 
-/* Largest micro-batch whose plan stays within `limit`, 0 if not even one image does. */
-static size_t largest_fit(mural_engine *engine, size_t limit)
+size_t mu_engine_largest_fit(mural_engine *engine, size_t limit, size_t fails)
 {
-	size_t fits = 0, fails = engine->sharing.capacity;
+	size_t fits = 0;
 	while (fails - fits > 1) {
 		size_t middle = fits + (fails - fits) / 2;
 		mural_memory_plan plan;
-		if (measure(engine, middle, &plan, NULL) != MURAL_OK || plan.total > limit)
+		if (mu_engine_measure(engine, middle, &plan, NULL) != MURAL_OK || plan.total > limit)
 			fails = middle;
 		else
 			fits = middle;
@@ -254,10 +253,10 @@ static mural_status check_fit(mural_engine *engine, mural_error *err)
 	}
 	if (engine->plan.total <= share)
 		return MURAL_OK;
-	size_t needed = engine->plan.total, largest = largest_fit(engine, share);
+	size_t needed = engine->plan.total, largest = mu_engine_largest_fit(engine, share, engine->sharing.capacity);
 	if (largest > 0 && engine->sharing.kind != MU_SHARES_EQUAL) { /* smaller micro-batches, and more of them */
 		engine->sharing.capacity = largest;
-		return measure(engine, largest, &engine->plan, err);
+		return mu_engine_measure(engine, largest, &engine->plan, err);
 	}
 	char where[512] = "";
 	if (engine->report)
@@ -301,7 +300,7 @@ static mural_status allocate_copy(mural_engine *engine, mural_error *err)
 	return MURAL_OK;
 }
 
-mural_status mu_engine_allocate(mural_engine *engine, mural_error *err)
+void mu_engine_prepare_plan(mural_engine *engine)
 {
 	engine->copies = engine->wants_copy = wants_copy(engine);
 	engine->model.name = "model";
@@ -309,7 +308,12 @@ mural_status mu_engine_allocate(mural_engine *engine, mural_error *err)
 	engine->scratch.name = "scratch";
 	engine->exchange.name = "exchange";
 	engine->exchange.kind = MU_MEMORY_PINNED;
-	MU_TRY(measure(engine, engine->sharing.capacity, &engine->plan, err));
+}
+
+mural_status mu_engine_allocate(mural_engine *engine, mural_error *err)
+{
+	mu_engine_prepare_plan(engine);
+	MU_TRY(mu_engine_measure(engine, engine->sharing.capacity, &engine->plan, err));
 	MU_TRY(check_fit(engine, err));
 	mu_block *list[BLOCKS];
 	list_blocks(engine, list);

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 
-static size_t bucket_limit(const mu_store *store, size_t asked)
+size_t mu_reducer_bucket_limit(size_t elements, size_t asked)
 {
-	size_t limit = (store->elements + MU_BUCKETS - 1) / MU_BUCKETS;
+	size_t limit = (elements + MU_BUCKETS - 1) / MU_BUCKETS;
 	if (limit < MU_BUCKET_MIN)
 		limit = MU_BUCKET_MIN;
 	return asked < limit ? asked : limit;
@@ -20,7 +20,7 @@ mural_status mu_reducer_init(mu_reducer *reducer, const mu_store *store, mu_comm
 	reducer->buckets = calloc(store->n_units, sizeof *reducer->buckets);
 	if (!reducer->buckets)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the table of gradient buckets");
-	size_t limit = bucket_limit(store, settings->bucket_elements);
+	size_t limit = mu_reducer_bucket_limit(store->elements, settings->bucket_elements);
 	mu_bucket *open = NULL;
 	for (size_t u = store->n_units; u-- > settings->first_unit;) {
 		size_t elements = store->units[u].elements;

@@ -49,6 +49,9 @@ typedef struct mu_reducer_times {
 	double hidden; /* seconds of communication behind computation */
 } mu_reducer_times;
 
+/* Most elements of a bucket in a model of so many; a unit is never cut. */
+size_t mu_reducer_bucket_limit(size_t elements, size_t asked);
+
 mural_status mu_reducer_init(mu_reducer *reducer, const mu_store *store, mu_comm *comm,
                              const mu_reducer_settings *settings, mural_error *err);
 void mu_reducer_release(mu_reducer *reducer);

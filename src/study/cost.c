@@ -6,18 +6,18 @@
 /* Backward is two matrix products where forward is one. */
 #define FORWARD_SHARE (1.0 / 3)
 
-static double total_flops(const mu_cost_work *work)
+static double flops_from(const mu_cost_work *work, size_t first)
 {
 	double sum = 0;
-	for (size_t u = 0; u < work->n_units; u++)
+	for (size_t u = first; u < work->n_units; u++)
 		sum += work->units[u].flops;
 	return sum;
 }
 
-static double total_parameters(const mu_cost_work *work)
+static double trained_parameters(const mu_cost_work *work)
 {
 	double sum = 0;
-	for (size_t u = 0; u < work->n_units; u++)
+	for (size_t u = work->first_trained; u < work->n_units; u++)
 		sum += work->units[u].parameters;
 	return sum;
 }
@@ -40,8 +40,8 @@ static void send(walk *w, const mu_cost_machine *machine, mu_cost_collective col
 static void walk_backward(walk *w, const mu_cost_work *work, const mu_cost_machine *machine, double backward)
 {
 	mu_cost_collective collective = work->zero_stage > 0 ? MU_COST_REDUCE_SCATTER : MU_COST_ALL_REDUCE;
-	double flops = total_flops(work), open = 0;
-	for (size_t u = work->n_units; u-- > 0;) {
+	double flops = flops_from(work, work->first_trained), open = 0;
+	for (size_t u = work->n_units; u-- > work->first_trained;) {
 		const mu_cost_unit *unit = &work->units[u];
 		if (open > 0 && open + unit->parameters > work->bucket_elements) {
 			send(w, machine, collective, open * work->gradient_bytes, work->overlap);
@@ -57,7 +57,7 @@ static void walk_backward(walk *w, const mu_cost_work *work, const mu_cost_machi
 /* Gathering a unit's parameters is hidden behind the unit before it, as far as that lasts. */
 static void gather_units(const mu_cost_work *work, const mu_cost_machine *machine, double seconds, mu_cost *cost)
 {
-	double flops = total_flops(work), behind = 0;
+	double flops = flops_from(work, 0), behind = 0;
 	for (size_t u = 0; u < work->n_units; u++) {
 		double bytes = work->units[u].parameters * work->parameter_bytes;
 		double gather = machine->link(machine->user, MU_COST_ALL_GATHER, bytes);
@@ -76,11 +76,18 @@ static void communicate(const mu_cost_work *work, const mu_cost_machine *machine
 	cost->communication += w.communication;
 	cost->bytes += w.bytes;
 	cost->exposed += work->overlap ? fmax(0, w.link_free - w.now) : w.communication;
+	if (work->sums_bytes > 0) {
+		double seconds = machine->link(machine->user, MU_COST_ALL_REDUCE, work->sums_bytes);
+		cost->communication += seconds;
+		cost->exposed += seconds;
+		cost->bytes += work->sums_bytes;
+	}
+	cost->exposed += machine->wait_share * work->accumulation * (forward + backward);
 	if (work->zero_stage == 3) {
 		gather_units(work, machine, forward, cost);
 		gather_units(work, machine, backward, cost);
 	} else if (work->zero_stage > 0) {
-		double bytes = total_parameters(work) * work->parameter_bytes;
+		double bytes = trained_parameters(work) * work->parameter_bytes;
 		double gather = machine->link(machine->user, MU_COST_ALL_GATHER, bytes);
 		cost->communication += gather;
 		cost->exposed += gather;
@@ -91,12 +98,13 @@ static void communicate(const mu_cost_work *work, const mu_cost_machine *machine
 mu_cost mu_cost_step(const mu_cost_work *work, const mu_cost_machine *machine)
 {
 	double once = machine->seconds_per_batch + work->images * machine->seconds_per_image;
-	double forward = once * FORWARD_SHARE, backward = once - forward;
+	double all = flops_from(work, 0), behind = all > 0 ? flops_from(work, work->first_trained) / all : 1;
+	double forward = once * FORWARD_SHARE, backward = (once - forward) * behind;
 	mu_cost cost = {.forward = forward * work->accumulation, .backward = backward * work->accumulation};
 	if (machine->ranks > 1)
 		communicate(work, machine, forward, backward, &cost);
-	double mine = total_parameters(work) / (work->zero_stage > 0 ? machine->ranks : 1);
-	cost.optimizer = mine * machine->seconds_per_parameter;
+	double mine = trained_parameters(work) / (work->zero_stage > 0 ? machine->ranks : 1);
+	cost.optimizer = machine->seconds_per_update + mine * machine->seconds_per_parameter;
 	double busy = cost.forward + cost.backward + cost.exposed + cost.optimizer;
 	/* the loader works ahead all the time, so only what it needs beyond a whole step is waited for */
 	cost.data = fmax(0, work->images * work->accumulation * machine->data_seconds_per_image - busy);

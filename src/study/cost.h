@@ -7,7 +7,9 @@
  *
  *     end_b = max(ready_b, end_(b-1)) + all_reduce(bytes_b)          exposed = max(0, end_last - end of backward)
  *
- * and without overlap everything is exposed. Only the last micro-batch of an accumulation communicates.
+ * and without overlap everything is exposed. Only the last micro-batch of an accumulation communicates. After it the ranks add up
+ * a few sums (images, loss, flags), which nothing hides; and they wait for each other, since none is always equally fast. Units
+ * before the first trained one have no backward and no gradients.
  *
  * Sharding (Rajbhandari et al. 2020, arXiv:1910.02054): stage 1 and 2 reduce-scatter gradients and all-gather parameters after
  * the update; stage 3 also gathers each unit's parameters for forward and for backward.
@@ -32,11 +34,12 @@ typedef struct mu_cost_unit {
 /* What is to be done. */
 typedef struct mu_cost_work {
 	const mu_cost_unit *units; /* [n_units], in forward order; borrowed */
-	size_t n_units;
+	size_t n_units, first_trained;
 	double images; /* of a micro-batch on the slowest rank */
 	double accumulation; /* micro-batches per step, >= 1 */
 	double parameter_bytes, gradient_bytes; /* of one element, as it travels */
 	double bucket_elements; /* most elements per bucket, > 0 */
+	double sums_bytes; /* of the step's sums; 0: none are added up */
 	bool overlap;
 	int zero_stage; /* 0 .. 3 */
 } mu_cost_work;
@@ -44,7 +47,9 @@ typedef struct mu_cost_work {
 /* What it is done with. Rates are the slowest rank's. */
 typedef struct mu_cost_machine {
 	double seconds_per_image, seconds_per_batch; /* forward and backward; per micro-batch whatever its size */
-	double seconds_per_parameter; /* of the optimizer's update */
+	double seconds_per_parameter,
+	        seconds_per_update; /* of the optimizer: per parameter trained; whatever the model */
+	double wait_share; /* of forward and backward, spent waiting for others whatever the links do; with several ranks */
 	double data_seconds_per_image; /* of one rank's loader, all its threads together */
 	int ranks;
 	mu_cost_link *link; /* not called for one rank */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "monitor/host_stats.h"
+#include "mural/plan.h"
 #include "support/training.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
@@ -73,10 +74,42 @@ static void too_large_names_what_fits(void **state)
 	test_training_close(&t);
 }
 
+/* mural_plan_memory says to the byte what an engine then plans; and the batch that it calls the largest is that. */
+static void a_plan_without_training_is_the_engines(void **state)
+{
+	(void)state;
+	static const char *const options[] = {
+	        TEST_TRAINING_TINY, TEST_TRAINING_TINY " --ema 0.99 --optimizer SGD --checkpoint-epochs 0",
+	        TEST_TRAINING_TINY " --ops reference --precision bf16 --clip 0 --optimizer Lion"};
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+		test_training t;
+		mural_error err = {0};
+		mural_memory_plan planned, used, forecast;
+		test_training_configure(&t, options[i]);
+		test_training_open(&t);
+		mural_engine_memory(t.engine, &planned, &used);
+		const mural_engine_settings settings = {
+		        .config = &t.config, .training = true, .train = t.train, .test = t.test};
+		mural_memory_fit fit = {.bytes = planned.total};
+		if (mural_plan_memory(&forecast, &settings, 1, &fit, &err) != MURAL_OK)
+			fail_msg("%s", err.message);
+		assert_memory_equal(&planned, &forecast, sizeof planned);
+		assert_true(fit.largest_micro_batch >= 4);
+		t.config.batch.micro_batch = fit.largest_micro_batch + 1;
+		assert_int_equal(mural_plan_memory(&forecast, &settings, 1, NULL, &err), MURAL_OK);
+		assert_true(forecast.total > planned.total);
+		fit.bytes = 1;
+		assert_int_equal(mural_plan_memory(&forecast, &settings, 1, &fit, &err), MURAL_OK);
+		assert_int_equal(fit.largest_micro_batch, 0);
+		test_training_close(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(process_grows_as_planned), /* first: before anything else has raised the peak */
+	        cmocka_unit_test(a_plan_without_training_is_the_engines),
 	        cmocka_unit_test(arenas_are_used_to_the_byte),
 	        cmocka_unit_test(too_large_names_what_fits),
 	};

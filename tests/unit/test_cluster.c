@@ -165,6 +165,22 @@ static void every_mistake_has_a_place(void **state)
 	        {"{\n" DEVICES LINKS NODES ", \"algorithm\": \"star\" }", "algorithm",
 	         "expected \"auto\", \"ring\" or \"tree\", got the string \"star\""},
 	        {"[]", ":1:1", "expected an object { ... }"},
+	        {"{\n\"devices\": { t4: { rates: 5 } },\n" NODES "}", ":2:20: devices.t4.rates",
+	         "expected a list of rates [ { ... } ], got 5"},
+	        {"{\n\"devices\": { t4: { rates: [ { s_per_tflop: 1, ranks: 0 } ] } },\n" NODES "}",
+	         "devices.t4.rates[0].ranks", "expected a whole number from 1 to 65536, got 0"},
+	        {"{\n\"devices\": { t4: { rates: [ { s_per_tflop: -1 } ] } },\n" NODES "}",
+	         "devices.t4.rates[0].s_per_tflop", "expected a number of 0 or more, got -1"},
+	        {"{\n\"devices\": { t4: { rates: [ { s_per_tflop: 1, precision: \"fp64\" } ] } },\n" NODES "}",
+	         "devices.t4.rates[0].precision", "expected \"fp32\", \"bf16\" or \"fp16\", got the string \"fp64\""},
+	        {"{\n\"devices\": { t4: { rates: [ { ranks: 2 } ] } },\n" NODES "}", ":2:29: devices.t4.rates[0]",
+	         "\"s_per_tflop\" is missing here: a rate of any model says"},
+	        {"{\n\"devices\": { t4: { rates: [ { model: \"m\", seconds_per_image: 1 } ] } },\n" NODES "}",
+	         "devices.t4.rates[0]", "\"seconds_per_image\" is missing here: a model's rate has"},
+	        {"{\n\"devices\": { t4: { rates: [ { s_per_tflops: 1 } ] } },\n" NODES "}",
+	         "devices.t4.rates[0].s_per_tflops", "there is no key \"s_per_tflops\"; did you mean \"s_per_tflop\"?"},
+	        {"{\n\"devices\": { t4: { watts: 0 } },\n" NODES "}", "devices.t4.watts",
+	         "expected a number above 0, got 0"},
 	};
 	for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
 		mural_cluster *cluster;

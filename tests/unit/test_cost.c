@@ -122,6 +122,39 @@ static void test_data(void **state)
 	NEAR(mu_cost_step(&work, &machine).step, 20);
 }
 
+/* Sums of 2 bytes at the end of a step take 1 + 2 x 2 x 0.1 s; waiting is a tenth of 9 s. */
+static void test_waiting(void **state)
+{
+	(void)state;
+	mu_cost_work work = work_of(4, true);
+	mu_cost_machine machine = machine_of(2, &tenth);
+	work.sums_bytes = 2;
+	machine.wait_share = 0.1;
+	machine.seconds_per_update = 0.25;
+	mu_cost cost = mu_cost_step(&work, &machine);
+	NEAR(cost.exposed, 1.8 + 1.4 + 0.9);
+	NEAR(cost.communication, 3.6 + 1.4);
+	NEAR(cost.bytes, 10);
+	NEAR(cost.optimizer, 4.25);
+	machine.ranks = 1;
+	NEAR(mu_cost_step(&work, &machine).exposed, 0);
+}
+
+/* With the first two units frozen half of the operations go backward (6 s x 3 / 6), and 4 of 8 elements travel and are updated. */
+static void test_frozen(void **state)
+{
+	(void)state;
+	mu_cost_work work = work_of(4, false);
+	mu_cost_machine machine = machine_of(2, &tenth);
+	work.first_trained = 2;
+	mu_cost cost = mu_cost_step(&work, &machine);
+	NEAR(cost.forward, 3);
+	NEAR(cost.backward, 3);
+	NEAR(cost.bytes, 4);
+	NEAR(cost.exposed, 1.8);
+	NEAR(cost.optimizer, 2);
+}
+
 static void test_memory(void **state)
 {
 	(void)state;
@@ -153,7 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_one_rank), cmocka_unit_test(test_overlap), cmocka_unit_test(test_accumulation),
 	        cmocka_unit_test(test_sharding), cmocka_unit_test(test_data),    cmocka_unit_test(test_memory),
-	        cmocka_unit_test(test_bounds),
+	        cmocka_unit_test(test_bounds),   cmocka_unit_test(test_waiting), cmocka_unit_test(test_frozen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
