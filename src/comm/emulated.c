@@ -31,6 +31,7 @@ typedef struct emulated_comm {
 	mu_comm_facts facts;
 	mu_links links;
 	mu_link_node *nodes;
+	int *seat_R;
 	double byte_scale;
 	double ahead; /* of rank 0's clock */
 	mu_pulse *pulse; /* of the watch; NULL: nobody watches */
@@ -216,6 +217,7 @@ static void close_emulated(mu_comm *comm)
 	while (self->first < self->posted && wait_oldest(self, NULL) == MURAL_OK)
 		continue; /* the inner comm must not write into what is freed here */
 	free(self->nodes);
+	free(self->seat_R);
 	free(self);
 }
 
@@ -264,6 +266,18 @@ static mural_status check(const mu_emulated_settings *settings, int size, mural_
 	                     : mu_bug(err, "the nodes of an emulated comm hold more or fewer ranks than there are");
 }
 
+/* Node after node, where nobody says otherwise. */
+static void take_seats(int *seat_R, const mu_emulated_settings *settings, int size)
+{
+	if (settings->seat_R) {
+		memcpy(seat_R, settings->seat_R, (size_t)size * sizeof *seat_R);
+		return;
+	}
+	for (int i = 0, r = 0; i < settings->n_nodes; i++)
+		for (int n = 0; n < settings->nodes[i].ranks; n++)
+			seat_R[r++] = i;
+}
+
 mural_status mu_emulated_create(mu_comm **comm, mu_comm *inner, const mu_emulated_settings *settings, mural_error *err)
 {
 	*comm = NULL;
@@ -272,15 +286,19 @@ mural_status mu_emulated_create(mu_comm **comm, mu_comm *inner, const mu_emulate
 	emulated_comm *self = calloc(1, sizeof *self);
 	size_t bytes = (size_t)settings->n_nodes * sizeof *self->nodes;
 	mu_link_node *nodes = malloc(bytes);
-	if (!self || !nodes) {
+	int *seat_R = malloc((size_t)real->size * sizeof *seat_R);
+	if (!self || !nodes || !seat_R) {
 		free(self);
 		free(nodes);
+		free(seat_R);
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for emulated links");
 	}
 	memcpy(nodes, settings->nodes, bytes);
+	take_seats(seat_R, settings, real->size);
 	self->base.table = &table;
 	self->inner = inner;
 	self->nodes = nodes;
+	self->seat_R = seat_R;
 	self->links = (mu_links){
 	        .nodes = nodes, .n_nodes = settings->n_nodes, .ranks = real->size, .algorithm = settings->algorithm};
 	self->byte_scale = settings->byte_scale;
@@ -294,6 +312,15 @@ mural_status mu_emulated_create(mu_comm **comm, mu_comm *inner, const mu_emulate
 	else
 		close_emulated(&self->base);
 	return status;
+}
+
+bool mu_emulated_described(const mu_comm *comm, mu_emulated_links *described)
+{
+	if (comm->table != &table)
+		return false;
+	const emulated_comm *self = inside(comm);
+	*described = (mu_emulated_links){.links = &self->links, .seat_R = self->seat_R, .byte_scale = self->byte_scale};
+	return true;
 }
 
 bool mu_emulated_read(const mu_comm *comm, mu_emulated_counts *counts)

@@ -18,6 +18,8 @@
 typedef struct mu_emulated_settings {
 	const mu_link_node *nodes; /* [n_nodes], in the order of the ranks they hold; copied */
 	int n_nodes;
+	const int *
+	        seat_R; /* [ranks]: each rank's node, as many as that node says; NULL: they fill node after node. Copied */
 	mu_algorithm algorithm;
 	double byte_scale; /* each byte counts as so many on the links; > 0 */
 	const char *cluster; /* its name, for the facts */
@@ -31,6 +33,15 @@ typedef struct mu_emulated_counts {
 /* Collective. inner is borrowed and outlives the emulated comm; the nodes' ranks must add up to its size. close frees the emulated
  * comm only. */
 mural_status mu_emulated_create(mu_comm **comm, mu_comm *inner, const mu_emulated_settings *settings, mural_error *err);
+
+/* The links that a comm stands for; false if it is no emulated one. All is the comm's own. */
+typedef struct mu_emulated_links {
+	const mu_links *links;
+	const int *seat_R; /* [ranks]: each rank's node */
+	double byte_scale;
+} mu_emulated_links;
+
+bool mu_emulated_described(const mu_comm *comm, mu_emulated_links *described);
 
 /* What has finished so far; false if comm is no emulated one. */
 bool mu_emulated_read(const mu_comm *comm, mu_emulated_counts *counts);

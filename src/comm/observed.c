@@ -186,3 +186,8 @@ mural_status mu_observed_create(mu_comm **comm, mu_comm *inner, mu_comm_listener
 	*comm = &self->base;
 	return MURAL_OK;
 }
+
+const mu_comm *mu_observed_inside(const mu_comm *comm)
+{
+	return comm->table == &table ? inside(comm)->inner : comm;
+}

@@ -24,4 +24,7 @@ typedef void mu_comm_listener(void *listener, const mu_comm_event *event);
 mural_status mu_observed_create(mu_comm **comm, mu_comm *inner, mu_comm_listener *tell, void *listener,
                                 mural_error *err);
 
+/* What an observed comm is around; any other comm itself. */
+const mu_comm *mu_observed_inside(const mu_comm *comm);
+
 #endif

@@ -78,8 +78,8 @@ static mu_link link_of(const mural_cluster *cluster, int32_t index)
 	return (mu_link){cluster->links[index].bytes_per_second, cluster->links[index].latency_seconds};
 }
 
-/* The nodes that hold ranks; nodes: [cluster->nodes_in_all]. Returns how many. */
-static int collect(const mural_cluster *cluster, const mural_place *places, int ranks, mu_link_node *nodes)
+/* The nodes that hold ranks, and each rank's among them (seat_R may be NULL); nodes: [cluster->nodes_in_all]. Returns how many. */
+static int collect(const mural_cluster *cluster, const mural_place *places, int ranks, mu_link_node *nodes, int *seat_R)
 {
 	int used = 0;
 	for (int r = 0; r < ranks; r++)
@@ -88,9 +88,14 @@ static int collect(const mural_cluster *cluster, const mural_place *places, int 
 		nodes[places[r].node].uplink = link_of(cluster, cluster->nodes[places[r].entry].uplink);
 		nodes[places[r].node].inside = link_of(cluster, cluster->nodes[places[r].entry].inside);
 	}
-	for (uint32_t n = 0; n < cluster->nodes_in_all; n++)
-		if (nodes[n].ranks > 0)
-			nodes[used++] = nodes[n];
+	for (uint32_t n = 0; n < cluster->nodes_in_all; n++) {
+		if (nodes[n].ranks == 0)
+			continue;
+		for (int r = 0; seat_R && r < ranks; r++)
+			if (places[r].node == n)
+				seat_R[r] = used;
+		nodes[used++] = nodes[n];
+	}
 	return used;
 }
 
@@ -110,7 +115,7 @@ void mu_cluster_links(const mural_cluster *cluster, const mural_place *places, i
 {
 	memset(nodes, 0, cluster->nodes_in_all * sizeof *nodes);
 	*links = (mu_links){.nodes = nodes,
-	                    .n_nodes = collect(cluster, places, ranks, nodes),
+	                    .n_nodes = collect(cluster, places, ranks, nodes, NULL),
 	                    .ranks = ranks,
 	                    .algorithm = algorithm_of(cluster)};
 }
@@ -136,24 +141,25 @@ mural_status mural_comm_emulate(mural_comm **emulated, mural_comm *comm, const m
 	int ranks = mural_comm_get_facts(comm)->size;
 	mural_place *places = calloc((size_t)ranks, sizeof *places);
 	mu_link_node *nodes = calloc(cluster->nodes_in_all, sizeof *nodes);
+	int *seat_R = calloc((size_t)ranks, sizeof *seat_R);
 	mural_status status = MURAL_OK;
 	*emulated = NULL;
-	if (!places || !nodes)
+	if (!places || !nodes || !seat_R)
 		status = mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory to place %d ranks on a cluster", ranks);
 	else
 		status = mural_cluster_place(cluster, placement, ranks, places, err);
 	status = mu_comm_agree(comm, status, err);
-	if (status == MURAL_OK && places && nodes) {
-		mu_links links;
-		mu_cluster_links(cluster, places, ranks, nodes, &links);
+	if (status == MURAL_OK && places && nodes && seat_R) {
 		const mu_emulated_settings settings = {.nodes = nodes,
-		                                       .n_nodes = links.n_nodes,
-		                                       .algorithm = links.algorithm,
+		                                       .n_nodes = collect(cluster, places, ranks, nodes, seat_R),
+		                                       .seat_R = seat_R,
+		                                       .algorithm = algorithm_of(cluster),
 		                                       .byte_scale = byte_scale,
 		                                       .cluster = cluster->name};
 		status = mu_emulated_create(emulated, comm, &settings, err);
 	}
 	free(places);
 	free(nodes);
+	free(seat_R);
 	return status;
 }

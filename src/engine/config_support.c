@@ -1,7 +1,6 @@
 /* Known to DeepSpeed, not in Mural: what only tunes or logs is a warning, what changes the result is refused before
  * training. A value that is the default asks for nothing. SPDX-License-Identifier: MIT */
 #include "engine/config_build.h"
-#include "engine/shares.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -133,8 +132,5 @@ mural_status mural_config_check_supported(const mural_config *config, const mura
 	if (e->offload_param != MURAL_OFFLOAD_NONE)
 		return not_supported(report, "zero_optimization.offload_param.device", devices[e->offload_param],
 		                     " yet", err);
-	mu_shares_kind kind = MU_SHARES_EQUAL;
-	if (mu_shares_kind_of(config->balance.shares, &kind) && (kind == MU_SHARES_AUTO || kind == MU_SHARES_REPLAY))
-		return not_supported(report, "mural.balance", config->balance.shares, " yet", err);
 	return check_refused(report, err);
 }

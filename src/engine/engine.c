@@ -168,7 +168,7 @@ mural_status mu_engine_create_on(mural_engine **created, const mural_engine_sett
 	status = mu_comm_agree(settings->comm, status, err);
 	if (engine && status == MURAL_OK) {
 		begin_watch(engine);
-		status = mu_sharing_meet(&engine->sharing, engine->comm, err);
+		status = mu_sharing_introduce(&engine->sharing, engine->comm, err);
 	}
 	if (engine && status == MURAL_OK) {
 		status = first_state(engine, err);
@@ -244,11 +244,12 @@ static mural_status begin_on_this_rank(mural_engine *engine, mural_error *err)
 	settings.pulse = &engine->pulse;
 	MU_TRY(mu_engine_keep_loaders(engine, err));
 	MU_TRY(mu_feed_open(&engine->train_feed, err));
-	return mu_loader_create(&engine->loader, &settings, err);
+	return mu_engine_make_loader(engine, &settings, err);
 }
 
 mural_status mural_engine_train_begin(mural_engine *engine, mural_error *err)
 {
+	MU_TRY(mu_engine_begin_sharing(engine, err));
 	return mu_comm_agree(engine->comm, begin_on_this_rank(engine, err), err);
 }
 

@@ -6,7 +6,7 @@
  *     engine.c    creation, weights, facts           engine_device.c  operations and device
  *     step.c      one optimizer step
  *     ledger.h    per-step values on the device     feed.h  micro-batches on their way there
- *     evaluate.c  every image of a set once
+ *     evaluate.c  every image of a set once         rebalance.c  shares that move
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_ENGINE_INTERNAL_H
 #define MU_ENGINE_ENGINE_INTERNAL_H
@@ -58,7 +58,9 @@ typedef struct mu_step_state {
 	uint64_t step_in_epoch;
 	uint64_t micro; /* micro-batches begun */
 	bool last; /* the one under way is the step's last on this rank */
+	uint64_t images, planned; /* of this rank; of all */
 	double data, forward, backward, exposed, hidden; /* seconds */
+	double own; /* seconds until this rank's last reduction could begin */
 } mu_step_state;
 
 #define MU_FAULT_TEXT 160
@@ -175,6 +177,13 @@ mural_status mu_engine_write_weights(const mural_engine *engine, const mu_store 
 
 /* One micro-batch, on the device, as the model wants it. */
 mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch);
+
+/* rebalance.c. All ranks, before the first step. */
+mural_status mu_engine_begin_sharing(mural_engine *engine, mural_error *err);
+/* The training's loader, with the shares that are known. */
+mural_status mu_engine_make_loader(mural_engine *engine, mu_loader_settings *settings, mural_error *err);
+/* All ranks, behind a step that counts as done: where shares move they may change for a later step. */
+mural_status mu_engine_share(mural_engine *engine, const mu_step_state *state, mural_error *err);
 
 /* All ranks: waits for the device; the ledger's view is then up to date. If any rank failed (status), all return an error. */
 mural_status mu_engine_read(mural_engine *engine, mural_status status, mural_error *err);

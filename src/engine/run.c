@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "comm/comm.h"
-#include "engine/run_internal.h"
+#include "engine/run_balance.h"
 
 static mural_status open_data(mu_run *r, mural_error *err)
 {
@@ -334,6 +334,8 @@ mural_status mural_train_run(const mural_config *config, const mural_config_repo
 	if (status == MURAL_OK) {
 		announce(&r);
 		status = observe(&r, err);
+		if (status == MURAL_OK)
+			status = mu_comm_agree(r.comm, mu_run_balance_begin(&r, err), err);
 		if (status == MURAL_OK)
 			status = mu_run_train(&r, err);
 		fill_result(&r, result);

@@ -14,10 +14,11 @@
 #include "base/json.h"
 #include "base/version.h"
 #include "engine/checkpoint.h"
+#include "engine/run_balance.h"
 #include "engine/run_emulate.h"
 
-static const char *const names[] = {"config.json", "steps.csv",   "metrics.csv",        "validation.csv",
-                                    "energy.csv",  "result.json", "weights.safetensors"};
+static const char *const names[] = {"config.json", "steps.csv",   "metrics.csv", "validation.csv",
+                                    "energy.csv",  "balance.csv", "result.json", "weights.safetensors"};
 #define NAMES (sizeof names / sizeof *names)
 
 static void path_of(const mu_run_files *files, const char *name, char *path, size_t size)
@@ -89,6 +90,8 @@ static mural_status go_back(const mu_run_files *files, uint64_t step, uint64_t e
 	MU_TRY(mu_csv_cut(path, MU_VALIDATION_STEP, step, err));
 	path_of(files, "energy.csv", path, sizeof path);
 	MU_TRY(mu_csv_cut(path, MU_ENERGY_EPOCH, epochs, err));
+	path_of(files, "balance.csv", path, sizeof path);
+	MU_TRY(mu_csv_cut(path, MU_BALANCE_CSV_STEP, step, err));
 	path_of(files, "metrics.csv", path, sizeof path);
 	return mu_csv_cut(path, MU_METRICS_EPOCH, epochs, err);
 }
@@ -189,6 +192,9 @@ mural_status mu_run_files_create(mu_run_files *files, const mu_run_files_setting
 	path_of(files, "energy.csv", path, sizeof path);
 	if (settings->energy)
 		MU_TRY(mu_energy_csv_open(&files->energy, path, err));
+	path_of(files, "balance.csv", path, sizeof path);
+	if (settings->balance)
+		MU_TRY(mu_balance_csv_open(&files->balance, path, err));
 	path_of(files, "metrics.csv", path, sizeof path);
 	return mu_metrics_open(&files->metrics, path, err);
 }
@@ -200,6 +206,8 @@ mural_status mu_run_files_sync(const mu_run_files *files, mural_error *err)
 		MU_TRY(mu_csv_sync(&files->validation, err));
 	if (files->energy.opened)
 		MU_TRY(mu_csv_sync(&files->energy, err));
+	if (files->balance.opened)
+		MU_TRY(mu_csv_sync(&files->balance, err));
 	return mu_csv_sync(&files->metrics, err);
 }
 
@@ -316,6 +324,7 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 	write_epochs(json, summary);
 	mu_class_report_write(json, summary->classes, summary->test);
 	mu_observe_write_result(summary->observe, json);
+	mu_balance_write(json, summary->config, summary->engine);
 	mu_emulation_write(json, summary->emulated, summary->engine);
 	mu_json_array_begin(json, "warnings");
 	for (size_t i = 0; summary->report && i < mural_config_warnings(summary->report); i++)
@@ -368,6 +377,7 @@ void mu_run_files_close(mu_run_files *files)
 	mu_csv_close(&files->metrics);
 	mu_csv_close(&files->validation);
 	mu_csv_close(&files->energy);
+	mu_csv_close(&files->balance);
 }
 
 mural_status mu_write_evaluation(const char *path, const mural_evaluation *evaluation, const mu_class_report *classes,

@@ -7,6 +7,7 @@
 #include "engine/run_totals.h"
 #include "engine/run_load.h"
 #include "engine/run_energy.h"
+#include "monitor/balance_csv.h"
 #include "monitor/energy_csv.h"
 #include "monitor/metrics_csv.h"
 #include "monitor/steps_csv.h"
@@ -20,6 +21,7 @@ typedef struct mu_run_files { /* zero-initialise */
 	mu_csv validation; /* opened when the run has validation images */
 	uint64_t device, inode; /* of the folder, to notice that it was removed */
 	mu_csv energy; /* opened only where energy can be measured */
+	mu_csv balance; /* opened only where shares of a batch move */
 } mu_run_files;
 
 typedef struct mu_run_summary {
@@ -45,6 +47,7 @@ typedef struct mu_run_files_settings {
 	bool validates; /* opens validation.csv */
 	bool overwrite; /* an earlier run's files are removed */
 	bool energy; /* there shall be an energy.csv */
+	bool balance; /* and a balance.csv */
 	/* The folder's own run goes on after this step and so many whole epochs: what its tables have beyond is cut off, and the
 	 * result of a run that had ended is removed. */
 	bool goes_on;

@@ -6,6 +6,7 @@
  *     run_validate.c validation images, best weights, early stopping, the tests at the end
  *     run_emulate.c  the cluster that it stands for
  *     run_load.c  how evenly the ranks were loaded
+ *     run_balance.h  unequal shares, as people see them
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_RUN_INTERNAL_H
 #define MU_ENGINE_RUN_INTERNAL_H

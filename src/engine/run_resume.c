@@ -117,6 +117,7 @@ static mural_status open_files(mu_run *r, mural_error *err)
 	        .result_path = r->options->result_path,
 	        .validates = r->validation != NULL,
 	        .overwrite = r->options->overwrite,
+	        .balance = mu_sharing_moves(&r->engine->sharing),
 	        .energy = r->energy.knows_processors || (r->energy.uses_gpus && r->energy.knows_gpus),
 	};
 	if (r->options->resume_if_any && !r->set[0] && asked[0] && is_unfinished(asked))

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "comm/comm.h"
-#include "engine/run_internal.h"
+#include "engine/run_balance.h"
 
 static void add_up(mu_run *r, const mural_step_facts *step)
 {
@@ -228,6 +228,7 @@ static mural_status between_steps(mu_run *r, const mural_step_facts *step, mural
 static mural_status record(mu_run *r, const mural_step_facts *step, mural_error *err)
 {
 	MU_TRY(record_step(r, step, err));
+	MU_TRY(mu_run_balance_step(r, err));
 	return mu_observe_step(&r->observe, step, &r->totals, err);
 }
 

@@ -2,6 +2,10 @@
 #include "engine/sharing.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* What the first rank tells: whether shares change, and how many steps there are until the next meeting; the shares follow. */
+enum { CHANGED, INTERVAL, HEAD };
 
 static uint64_t divide_up(uint64_t a, uint64_t b)
 {
@@ -23,42 +27,243 @@ static mural_status take_given(mu_sharing *sharing, const mural_config *config, 
 	return MURAL_OK;
 }
 
+/* As even as whole numbers allow. */
+static void take_equal(mu_sharing *sharing, uint64_t batch)
+{
+	for (uint64_t r = 0, n = (uint64_t)sharing->ranks; r < n; r++)
+		sharing->share_R[r] = (int)(batch * (r + 1) / n - batch * r / n);
+	if (sharing->capacity > batch)
+		sharing->capacity = batch;
+}
+
+static bool allocate(mu_sharing *sharing)
+{
+	const size_t n = (size_t)sharing->ranks;
+	sharing->share_R = calloc(n, sizeof *sharing->share_R);
+	sharing->capacity_R = calloc(n, sizeof *sharing->capacity_R);
+	sharing->next_R = calloc(n, sizeof *sharing->next_R);
+	sharing->rows = calloc(n, sizeof *sharing->rows);
+	sharing->message = calloc(n + HEAD, sizeof *sharing->message);
+	return sharing->share_R && sharing->capacity_R && sharing->next_R && sharing->rows && sharing->message;
+}
+
 mural_status mu_sharing_init(mu_sharing *sharing, const mural_config *config, const mu_comm_facts *ranks, bool training,
                              mural_error *err)
 {
-	const size_t n = (size_t)ranks->size;
-	*sharing = (mu_sharing){.ranks = ranks->size, .rank = ranks->rank, .capacity = config->batch.micro_batch};
+	*sharing = (mu_sharing){.ranks = ranks->size,
+	                        .rank = ranks->rank,
+	                        .capacity = config->batch.micro_batch,
+	                        .batch = (int)config->batch.train_batch,
+	                        .meet_after = UINT64_MAX};
 	if (!training || config->balance.shares[0] == '\0')
 		return MURAL_OK;
 	if (!mu_shares_kind_of(config->balance.shares, &sharing->kind))
 		return mu_bug(err, "shares of the batch in words that nobody knows");
 	if (sharing->kind == MU_SHARES_EQUAL)
 		return MURAL_OK;
-	sharing->share_R = calloc(n, sizeof *sharing->share_R);
-	sharing->capacity_R = calloc(n, sizeof *sharing->capacity_R);
-	if (!sharing->share_R || !sharing->capacity_R)
-		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the shares of %zu ranks", n);
-	return take_given(sharing, config, err);
+	if (!allocate(sharing))
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the shares of %d ranks", sharing->ranks);
+	if (sharing->kind == MU_SHARES_GIVEN)
+		return take_given(sharing, config, err);
+	take_equal(sharing, config->batch.train_batch);
+	return MURAL_OK;
 }
 
 void mu_sharing_release(mu_sharing *sharing)
 {
 	if (!sharing)
 		return;
+	mu_balance_free(sharing->balance);
 	free(sharing->share_R);
 	free(sharing->capacity_R);
+	free(sharing->next_R);
+	free(sharing->rows);
+	free(sharing->message);
+	mu_sharing_log_release(&sharing->log);
 	*sharing = (mu_sharing){0};
 }
 
-mural_status mu_sharing_meet(mu_sharing *sharing, mu_comm *comm, mural_error *err)
+static mural_status gather(mu_comm *comm, const void *mine, void *all, size_t count, mu_dtype type, mural_error *err)
 {
 	mu_pending pending = {0};
-	if (sharing->kind == MU_SHARES_EQUAL)
-		return MURAL_OK;
-	sharing->capacity_R[sharing->rank] = (int)sharing->capacity;
-	MU_TRY(comm->table->all_gather_begin(comm, &sharing->capacity_R[sharing->rank], sharing->capacity_R, 1, MU_I32,
-	                                     &pending, err));
+	MU_TRY(comm->table->all_gather_begin(comm, mine, all, count, type, &pending, err));
 	return comm->table->wait(comm, &pending, err);
+}
+
+mural_status mu_sharing_introduce(mu_sharing *sharing, mu_comm *comm, mural_error *err)
+{
+	const int own = (int)sharing->capacity;
+	return sharing->share_R ? gather(comm, &own, sharing->capacity_R, 1, MU_I32, err) : MURAL_OK;
+}
+
+static mural_status make_balance(mu_sharing *sharing, const mu_balance_network *network, bool may_remove,
+                                 mural_error *err)
+{
+	mu_balance_rank *ranks = calloc((size_t)sharing->ranks, sizeof *ranks);
+	if (!ranks)
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory to balance %d ranks", sharing->ranks);
+	for (int r = 0; r < sharing->ranks; r++) /* whoever holds one image can take them all, one after the other */
+		ranks[r] = (mu_balance_rank){.capacity = sharing->batch, .micro = sharing->capacity_R[r]};
+	const mu_balance_settings settings = {.ranks = sharing->ranks,
+	                                      .global_batch = sharing->batch,
+	                                      .rank = ranks,
+	                                      .network = *network,
+	                                      .shares = sharing->share_R,
+	                                      .may_remove = may_remove};
+	mural_status status = mu_balance_create(&sharing->balance, &settings, err);
+	free(ranks);
+	return status;
+}
+
+mural_status mu_sharing_prepare(mu_sharing *sharing, const mu_balance_network *network,
+                                const mural_balance_config *config, mural_error *err)
+{
+	if (sharing->rank > 0 || sharing->ranks == 1)
+		return MURAL_OK;
+	if (sharing->kind == MU_SHARES_REPLAY)
+		return mu_sharing_log_read(&sharing->log, config->shares + strlen(MU_SHARES_REPLAY_WORD),
+		                           sharing->ranks, sharing->batch, err);
+	return sharing->kind == MU_SHARES_AUTO ? make_balance(sharing, network, config->remove, err) : MURAL_OK;
+}
+
+/* All ranks: the first one's log. */
+static mural_status share_log(mu_sharing *sharing, mu_comm *comm, mural_error *err)
+{
+	mu_sharing_log *log = &sharing->log;
+	int64_t n = (int64_t)log->n;
+	MU_TRY(mu_comm_broadcast(comm, &n, sizeof n, 0, err));
+	const size_t bytes = (size_t)n * (size_t)(1 + sharing->ranks) * sizeof *log->changes;
+	if (sharing->rank > 0) {
+		*log = (mu_sharing_log){.ranks = sharing->ranks, .n = (size_t)n, .changes = malloc(bytes)};
+		if (!log->changes)
+			mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for %lld changes of shares", (long long)n);
+	}
+	MU_TRY(mu_comm_agree(comm, log->changes ? MURAL_OK : MURAL_OUT_OF_MEMORY, err));
+	return mu_comm_broadcast(comm, log->changes, bytes, 0, err);
+}
+
+static void take_change(int *share_R, const mu_sharing *sharing, size_t i)
+{
+	const int64_t *change = mu_sharing_log_change(&sharing->log, i);
+	for (int r = 0; r < sharing->ranks; r++)
+		share_R[r] = change[1 + r] < 0 ? 0 : (int)change[1 + r];
+}
+
+/* The log's next change for the loader, and how far that settles. */
+static void look_ahead(mu_sharing *sharing)
+{
+	const mu_sharing_log *log = &sharing->log;
+	sharing->next_from = 0;
+	if (sharing->log_at < log->n) {
+		sharing->next_from = (uint64_t)mu_sharing_log_change(log, sharing->log_at)[0];
+		take_change(sharing->next_R, sharing, sharing->log_at++);
+	}
+	sharing->settled = UINT64_MAX;
+	if (sharing->log_at < log->n)
+		sharing->settled = (uint64_t)mu_sharing_log_change(log, sharing->log_at)[0];
+}
+
+static mural_status begin_replay(mu_sharing *sharing, uint64_t steps, mu_comm *comm, mural_error *err)
+{
+	MU_TRY(share_log(sharing, comm, err));
+	while (sharing->log_at < sharing->log.n &&
+	       (uint64_t)mu_sharing_log_change(&sharing->log, sharing->log_at)[0] <= steps)
+		sharing->log_at++;
+	if (sharing->log_at == 0) {
+		const int64_t first = mu_sharing_log_change(&sharing->log, 0)[0];
+		return mu_comm_agree(comm,
+		                     mu_fail(err, MURAL_USAGE, NULL,
+		                             "the shares to replay begin with step %lld, and the run with step %llu",
+		                             (long long)first + 1, (unsigned long long)steps + 1),
+		                     err);
+	}
+	take_change(sharing->share_R, sharing, sharing->log_at - 1);
+	look_ahead(sharing);
+	return MURAL_OK;
+}
+
+enum { FIRST_MEETING = 4 }; /* steps: the first of a run is no measure, and three are enough for a median */
+
+mural_status mu_sharing_begin(mu_sharing *sharing, uint64_t steps, mu_comm *comm, mural_error *err)
+{
+	sharing->settled = UINT64_MAX;
+	if (sharing->ranks == 1)
+		return MURAL_OK;
+	if (sharing->kind == MU_SHARES_REPLAY)
+		return begin_replay(sharing, steps, comm, err);
+	if (sharing->kind != MU_SHARES_AUTO)
+		return MURAL_OK;
+	sharing->meet_after = steps + FIRST_MEETING;
+	sharing->settled = sharing->meet_after + MU_SHARING_LEAD;
+	return MURAL_OK;
+}
+
+void mu_sharing_note(mu_sharing *sharing, const mu_sharing_step *step)
+{
+	if (sharing->meet_after != UINT64_MAX && step->planned == (uint64_t)sharing->batch)
+		mu_balance_step(&sharing->window, (double)step->images, (double)step->micro_batches, step->seconds,
+		                step->waited);
+}
+
+/* The first rank's part of a meeting. */
+static void decide(mu_sharing *sharing)
+{
+	const mu_balance_decision *d = sharing->decision = mu_balance_decide(sharing->balance, sharing->rows);
+	sharing->message[CHANGED] = d->changed;
+	sharing->message[INTERVAL] = mu_balance_interval(sharing->balance);
+	for (int r = 0; r < sharing->ranks; r++)
+		sharing->message[HEAD + r] = d->shares[r];
+}
+
+/* What was decided. Rows of steps with the old shares would tell nothing of the new ones. */
+static void obey(mu_sharing *sharing, uint64_t steps)
+{
+	const bool changed = sharing->message[CHANGED] != 0;
+	const uint64_t from = steps + (changed ? MU_SHARING_LEAD : 0);
+	sharing->met = steps;
+	sharing->meetings++;
+	sharing->meet_after = from + (uint64_t)sharing->message[INTERVAL];
+	sharing->settled = sharing->meet_after + MU_SHARING_LEAD;
+	sharing->next_from = changed ? from : 0;
+	for (int r = 0; changed && r < sharing->ranks; r++)
+		sharing->next_R[r] = sharing->message[HEAD + r];
+}
+
+static mural_status meet(mu_sharing *sharing, uint64_t steps, mu_comm *comm, mural_error *err)
+{
+	const mu_balance_row own = mu_balance_close(&sharing->window);
+	MU_TRY(gather(comm, &own, sharing->rows, sizeof own / sizeof(double), MU_F64, err));
+	if (sharing->rank == 0)
+		decide(sharing);
+	MU_TRY(mu_comm_broadcast(comm, sharing->message, (HEAD + (size_t)sharing->ranks) * sizeof *sharing->message, 0,
+	                         err));
+	obey(sharing, steps);
+	return MURAL_OK;
+}
+
+/* What was known beforehand comes into force. */
+static void turn(mu_sharing *sharing)
+{
+	memcpy(sharing->share_R, sharing->next_R, (size_t)sharing->ranks * sizeof *sharing->share_R);
+	sharing->turned = sharing->next_from;
+	sharing->next_from = 0;
+	sharing->changes++;
+	sharing->window.steps = 0;
+	if (sharing->kind == MU_SHARES_REPLAY)
+		look_ahead(sharing);
+}
+
+mural_status mu_sharing_go_on(mu_sharing *sharing, uint64_t steps, mu_comm *comm, bool *news, mural_error *err)
+{
+	*news = false;
+	if (sharing->next_from > 0 && steps == sharing->next_from) {
+		turn(sharing);
+		*news = sharing->kind == MU_SHARES_REPLAY;
+	}
+	if (steps != sharing->meet_after)
+		return MURAL_OK;
+	*news = true;
+	return meet(sharing, steps, comm, err);
 }
 
 uint64_t mu_sharing_most_micros(const mu_sharing *sharing, const mural_batch_config *batch)

@@ -114,6 +114,8 @@ static mural_status micro_step(mural_engine *engine, mu_step_state *state, mural
 	mu_trace_span_of(engine->trace, MU_SPAN_DATA, batch->count, span);
 	mu_pace_begin(&engine->pace, batch->count);
 	state->data += waited;
+	state->images += batch->count;
+	state->planned = batch->planned;
 	state->epoch = batch->epoch;
 	state->step_in_epoch = batch->step;
 	state->last = batch->micro + 1 == batch->micros;
@@ -152,6 +154,7 @@ static mural_status begin_step(mural_engine *engine, mural_error *err)
 
 mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mural_error *err)
 {
+	const double begun = mu_now();
 	*state = (mu_step_state){0};
 	atomic_store(&engine->pulse.step, engine->steps_done + 1);
 	mural_status status = begin_step(engine, err);
@@ -159,6 +162,9 @@ mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mur
 		status = micro_step(engine, state, err);
 	if (status == MURAL_OK)
 		status = mu_pace_end_step(&engine->pace, err);
+	if (status == MURAL_OK && mu_sharing_moves(&engine->sharing)) /* a card works on by itself */
+		status = engine->device.table->wait(engine->device.queue, err);
+	state->own = mu_now() - begun;
 	double span = mu_trace_begin(engine->trace);
 	mu_reducer_times times;
 	MU_TRY(mu_reducer_finish(&engine->reducer, &times, err));
@@ -337,6 +343,7 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	if (status != MURAL_OK)
 		return mu_comm_agree(engine->comm, status, err);
 	engine->steps_done++;
+	MU_TRY(mu_engine_share(engine, &state, err));
 	mu_pulse_rest(&engine->pulse);
 	fill_facts(engine, &state, facts);
 	double end = mu_now();

@@ -22,7 +22,7 @@ typedef struct mu_csv { /* zero-initialise */
 	bool opened;
 	int fd;
 	char path[PATH_MAX];
-	char row[2048]; /* the row so far; a longer one is cut at mu_csv_end_row's failure */
+	char row[8192]; /* the row so far; a longer one is cut at mu_csv_end_row's failure */
 	size_t used;
 	int columns, filled; /* of the header; of the row so far */
 	bool overflow;

@@ -206,7 +206,7 @@ static void test_rows_must_fit(void **state)
 	(void)state;
 	mu_csv csv = {0};
 	mural_error err = {0}, err2 = {0};
-	char name[4000];
+	char name[9000];
 	memset(name, '"', sizeof name - 1);
 	name[sizeof name - 1] = '\0';
 	assert_int_equal(mu_csv_open(&csv, path, "a,b", &err), MURAL_OK);

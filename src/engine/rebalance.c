@@ -1,0 +1,73 @@
+/* The engine's part in unequal shares: what is known of links, and telling the loader and the ranks between two steps.
+ * SPDX-License-Identifier: MIT */
+#include "comm/emulated.h"
+#include "comm/observed.h"
+#include "engine/engine_internal.h"
+
+/* Described links where there are any. */
+static mu_balance_network network_of(const mural_engine *engine)
+{
+	const mu_store *store = &engine->store;
+	const size_t first = engine->first_trained < store->n_units ? store->offset[engine->first_trained] : 0;
+	const size_t element = mu_dtype_bytes(engine->reducer.settings.wire_type);
+	mu_balance_network network = {.bytes = (double)((store->elements - first) * element),
+	                              .overlap = engine->reducer.settings.overlap,
+	                              .buckets = (int)engine->reducer.n_buckets};
+	mu_emulated_links links;
+	if (mu_emulated_described(mu_observed_inside(engine->comm), &links)) {
+		network.nodes = links.links->nodes;
+		network.n_nodes = links.links->n_nodes;
+		network.seat = links.seat_R;
+		network.algorithm = links.links->algorithm;
+		network.bytes *= links.byte_scale;
+	}
+	return network;
+}
+
+/* The loader learns what is known of coming steps. */
+static mural_status tell_loader(mural_engine *engine, mural_error *err)
+{
+	const mu_sharing *sharing = &engine->sharing;
+	return mu_loader_share(engine->loader, sharing->next_from, sharing->next_from ? sharing->next_R : NULL,
+	                       sharing->settled, err);
+}
+
+mural_status mu_engine_begin_sharing(mural_engine *engine, mural_error *err)
+{
+	mural_status status = MURAL_OK;
+	if (mu_sharing_moves(&engine->sharing)) {
+		const mu_balance_network network = network_of(engine);
+		status = mu_sharing_prepare(&engine->sharing, &network, &engine->config.balance, err);
+	}
+	MU_TRY(mu_comm_agree(engine->comm, status, err));
+	return mu_sharing_begin(&engine->sharing, engine->steps_done, engine->comm, err);
+}
+
+mural_status mu_engine_make_loader(mural_engine *engine, mu_loader_settings *settings, mural_error *err)
+{
+	const mu_sharing *sharing = &engine->sharing;
+	settings->settled = sharing->next_from ? sharing->next_from : sharing->settled;
+	MU_TRY(mu_loader_create(&engine->loader, settings, err));
+	return sharing->next_from ? tell_loader(engine, err) : MURAL_OK;
+}
+
+mural_status mu_engine_share(mural_engine *engine, const mu_step_state *state, mural_error *err)
+{
+	mu_sharing *sharing = &engine->sharing;
+	bool news;
+	if (!mu_sharing_moves(sharing))
+		return MURAL_OK;
+	const mu_sharing_step step = {.planned = state->planned,
+	                              .images = state->images,
+	                              .micro_batches = state->micro,
+	                              .seconds = state->own,
+	                              .waited = state->exposed};
+	mu_sharing_note(sharing, &step);
+	MU_TRY(mu_sharing_go_on(sharing, engine->steps_done, engine->comm, &news, err));
+	return news ? tell_loader(engine, err) : MURAL_OK;
+}
+
+const int *mural_engine_shares(const mural_engine *engine)
+{
+	return engine->sharing.share_R;
+}

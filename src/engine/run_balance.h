@@ -1,0 +1,14 @@
+/* Unequal shares in a run's tables, progress and result. SPDX-License-Identifier: MIT */
+#ifndef MU_ENGINE_RUN_BALANCE_H
+#define MU_ENGINE_RUN_BALANCE_H
+
+#include "base/json.h"
+#include "engine/run_internal.h"
+
+/* Rank 0, where shares move: the first row of balance.csv, and the row and line of a step after which ranks met. */
+mural_status mu_run_balance_begin(mu_run *r, mural_error *err);
+mural_status mu_run_balance_step(mu_run *r, mural_error *err);
+/* Rank 0: result.json's member; nothing where shares are equal. */
+void mu_balance_write(mu_json *json, const mural_config *config, const mural_engine *engine);
+
+#endif
