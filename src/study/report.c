@@ -97,23 +97,6 @@ static void name_date(char date[32])
 		strftime(date, 32, "%Y-%m-%d %H:%M UTC", &utc);
 }
 
-static void first_limit(const mu_report *report, char *limit, size_t size)
-{
-	const mu_report_point *largest = report->n_studies ? mu_report_largest(report->studies[0]) : NULL;
-	mu_limit_facts facts = {.times.step = NAN};
-	FILE *out = fmemopen(limit, size, "w");
-	if (largest)
-		facts = mu_report_facts_of_point(largest);
-	else if (report->n_runs)
-		facts = mu_report_facts_of_run(report->runs[0]);
-	limit[0] = '\0';
-	if (!out)
-		return;
-	mu_report_say_limit(out, &facts);
-	fclose(out);
-	limit[size - 1] = '\0';
-}
-
 static mural_status make(mu_report *report, const places *where, mural_report_summary *summary, mural_error *err)
 {
 	mu_figures figures;
@@ -123,6 +106,9 @@ static mural_status make(mu_report *report, const places *where, mural_report_su
 	mural_status status = drawn ? draw_all(report, &figures, where->folder, drawn, &summary->drawn, err)
 	                            : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for pictures");
 	summary->figures = figures.n;
+	for (size_t s = figures.n_sections; s-- > 0;)
+		if (figures.sections[s].sentence)
+			snprintf(summary->limit, sizeof summary->limit, "%s", figures.sections[s].sentence);
 	name_date(date);
 	const mu_page page = {
 	        .report = report, .figures = &figures, .drawn = drawn, .folder = where->link, .date = date};
@@ -148,7 +134,6 @@ mural_status mural_report_write(const mural_report_settings *settings, mural_rep
 		status = make(&report, &where, summary, err);
 		if (status == MURAL_OK)
 			snprintf(summary->page, sizeof summary->page, "%.4095s", where.page);
-		first_limit(&report, summary->limit, sizeof summary->limit);
 	}
 	summary->runs = report.n_runs;
 	summary->studies = report.n_studies;

@@ -183,6 +183,7 @@ static mu_section *begin_section(mu_figures *figures, const char *name, const ch
 	mu_section section = {.first = figures->n};
 	name_section(figures, &section, name);
 	snprintf(section.title, sizeof section.title, "%s", title);
+	snprintf(section.name, sizeof section.name, "%.95s", name);
 	figures->sections[figures->n_sections] = section;
 	return &figures->sections[figures->n_sections++];
 }
@@ -211,17 +212,35 @@ static char *close_words(words *w, bool *no_memory)
 	return w->text;
 }
 
+static void say_limit_of(mu_figures *figures, mu_section *section, const mu_limit_facts *facts)
+{
+	words w;
+	section->limit = mu_report_limit(facts);
+	if (open_words(&w))
+		mu_report_say_limit(w.out, facts);
+	section->sentence = close_words(&w, &figures->no_memory);
+	if (open_words(&w))
+		mu_report_say_change(w.out, facts);
+	section->change = close_words(&w, &figures->no_memory);
+}
+
 static void add_study(mu_figures *figures, const mu_report_study *study)
 {
 	static const char *const titles[MURAL_STUDY_KINDS] = {
 	        [MURAL_STUDY_STRONG] = "Strong scaling",      [MURAL_STUDY_WEAK] = "Weak scaling",
 	        [MURAL_STUDY_BATCH] = "Images per rank",      [MURAL_STUDY_ACCUMULATION] = "Accumulation",
-	        [MURAL_STUDY_PRECISION] = "Types of numbers", [MURAL_STUDY_OPTIMIZER] = "Optimizers"};
+	        [MURAL_STUDY_PLACEMENT] = "One node or many", [MURAL_STUDY_PRECISION] = "Types of numbers",
+	        [MURAL_STUDY_OPTIMIZER] = "Optimizers"};
 	char title[160];
 	words w;
 	const char *kind = titles[study->kind] ? titles[study->kind] : "Study";
 	snprintf(title, sizeof title, "%s: %.90s", kind, study->name);
 	mu_section *section = begin_section(figures, study->name, title);
+	const mu_report_point *largest = mu_report_largest(study);
+	mu_limit_facts facts = {.times.step = NAN};
+	if (largest)
+		facts = mu_report_facts_of_point(largest);
+	say_limit_of(figures, section, &facts);
 	if (open_words(&w))
 		mu_report_say_study(w.out, study);
 	section->words = close_words(&w, &figures->no_memory);
@@ -234,6 +253,12 @@ static void add_study(mu_figures *figures, const mu_report_study *study)
 			fprintf(w.out, " (%.0f cores)", study->cores);
 		if (study->date[0])
 			fprintf(w.out, ", %s", study->date);
+		if (study->model[0])
+			fprintf(w.out, ", %s", study->model);
+		if (study->data[0])
+			fprintf(w.out, " on %s", study->data);
+		if (study->cluster[0])
+			fprintf(w.out, ", as slow as the cluster %s", study->cluster);
 		if (study->arguments[0])
 			fprintf(w.out, ", with %s", study->arguments);
 	}
@@ -266,6 +291,8 @@ static void add_run(mu_figures *figures, const mu_report *report, const mu_repor
 	words w;
 	snprintf(title, sizeof title, "Run: %.90s", run->name);
 	mu_section *section = begin_section(figures, run->name, title);
+	mu_limit_facts facts = mu_report_facts_of_run(run);
+	say_limit_of(figures, section, &facts);
 	if (open_words(&w))
 		mu_report_say_run(w.out, run);
 	section->words = close_words(&w, &figures->no_memory);
@@ -298,6 +325,8 @@ void mu_figures_release(mu_figures *figures)
 	for (size_t f = 0; f < figures->n; f++)
 		release_figure(&figures->all[f]);
 	for (size_t s = 0; s < figures->n_sections; s++) {
+		free(figures->sections[s].sentence);
+		free(figures->sections[s].change);
 		free(figures->sections[s].words);
 		free(figures->sections[s].facts);
 	}

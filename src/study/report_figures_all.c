@@ -3,11 +3,17 @@
 
 #include "study/report_figures.h"
 
+static bool alike(const mu_report_study *a, const mu_report_study *b)
+{
+	return a->kind == b->kind && strcmp(a->model, b->model) == 0 && strcmp(a->data, b->data) == 0 &&
+	       strcmp(a->cluster, b->cluster) == 0 && strcmp(a->host, b->host) == 0;
+}
+
 /* The same training inside one node; NULL: it was not measured. */
-static const mu_report_point *twin_of(const mu_report *report, mural_study_kind kind, const mu_report_point *p)
+static const mu_report_point *twin_of(const mu_report *report, const mu_report_study *study, const mu_report_point *p)
 {
 	for (size_t s = 0; s < report->n_studies; s++)
-		for (size_t i = 0; report->studies[s]->kind == kind && i < report->studies[s]->n_points; i++) {
+		for (size_t i = 0; alike(study, report->studies[s]) && i < report->studies[s]->n_points; i++) {
 			const mu_report_point *q = &report->studies[s]->points[i];
 			if (q->rounds > 0 && !q->many_nodes && q->ranks == p->ranks && q->batch == p->batch &&
 			    q->accumulation == p->accumulation && q->fraction == p->fraction &&
@@ -30,7 +36,9 @@ static void nodes_figure(mu_figures *figures, const mu_report *report, mural_stu
 	for (size_t s = 0; s < report->n_studies; s++)
 		for (size_t i = 0; report->studies[s]->kind == kind && i < report->studies[s]->n_points; i++) {
 			const mu_report_point *p = &report->studies[s]->points[i],
-			                      *q = p->many_nodes && p->rounds > 0 ? twin_of(report, kind, p) : NULL;
+			                      *q = p->many_nodes && p->rounds > 0
+			                                   ? twin_of(report, report->studies[s], p)
+			                                   : NULL;
 			if (!q)
 				continue;
 			double x = (double)mu_figure_category(f, "%s, %.0f images", mu_report_ranks(p->ranks, ranks),

@@ -6,6 +6,7 @@
 #include "study/report_figures.h"
 
 enum { FEW_STEPS = 20 /* below, a curve by step says nothing */, BUCKETS = 48 /* of a curve by step */ };
+enum { MOST_LANES = 8 /* below each other; more are a wall */ };
 
 /* ---- curves ---- */
 
@@ -174,10 +175,13 @@ static void add_step(mu_figure *f, size_t category, const mu_step_times *times, 
 void mu_figures_timeline(mu_figures *figures, const mu_labelled *runs, size_t n)
 {
 	double longest = 0;
-	size_t most = 8; /* below each other; more are a wall */
-	for (size_t r = 0; r < n; r++)
+	size_t known = 0, taken = 0, shown;
+	for (size_t r = 0; r < n; r++) {
 		longest = runs[r].times.step > longest ? runs[r].times.step : longest;
-	bool milli = longest < 1;
+		known += runs[r].times.step > 0;
+	}
+	shown = known < MOST_LANES ? known : MOST_LANES;
+	bool milli = longest < 10;
 	mu_figure *f = mu_figure_begin(figures, "timeline", MU_FIGURE_LANES);
 	snprintf(f->title, sizeof f->title, "Timeline of a step");
 	snprintf(f->x_label, sizeof f->x_label, "%s of rank 0, medians over the steps",
@@ -186,14 +190,15 @@ void mu_figures_timeline(mu_figures *figures, const mu_labelled *runs, size_t n)
 	snprintf(f->caption, sizeof f->caption,
 	         "One phase behind the other. The thin bars are messages under way while the rank computed, drawn to "
 	         "the end of backward; they add nothing to the step.");
-	for (size_t r = 0; r < n; r++) {
+	if (shown < known)
+		snprintf(f->caption + strlen(f->caption), sizeof f->caption - strlen(f->caption),
+		         " Shown are %zu of %zu.", shown, known);
+	for (size_t r = 0, i = 0; r < n; r++) {
 		if (!(runs[r].times.step > 0))
 			continue;
-		if (f->n_categories == most) {
-			f->cut = true;
-			break;
-		}
-		add_step(f, mu_figure_category(f, "%s", runs[r].label), &runs[r].times, milli ? 1000 : 1);
+		/* Of many, some from the first to the last. */
+		if (i++ == (shown > 1 ? taken * (known - 1) / (shown - 1) : 0) && ++taken)
+			add_step(f, mu_figure_category(f, "%s", runs[r].label), &runs[r].times, milli ? 1000 : 1);
 	}
 	mu_figure_end(figures);
 }

@@ -42,7 +42,7 @@ static varying find_varying(const mu_report_study *s)
 		v.optimizer |= strcmp(p->optimizer, first->optimizer) != 0;
 		v.nodes |= p->many_nodes != first->many_nodes;
 	}
-	v.ranks &= !by_ranks(s);
+	v.ranks &= !by_ranks(s) && s->kind != MURAL_STUDY_PLACEMENT;
 	v.batch &= s->kind != MURAL_STUDY_BATCH;
 	v.accumulation &= s->kind != MURAL_STUDY_ACCUMULATION;
 	v.precision &= s->kind != MURAL_STUDY_PRECISION;
@@ -93,15 +93,25 @@ void mu_figures_point_text(const mu_report_study *s, const mu_report_point *p, c
 		snprintf(text, size, "%.38s, %.24s", others, changed);
 }
 
-static void add_bar(mu_figure *f, const mu_report_study *s, const mu_report_point *p, double y)
+static void add_bar(mu_figure *f, const mu_report_study *s, const mu_report_point *p, mu_measure y)
 {
 	char changed[64], others[96];
-	if (!isfinite(y))
+	if (!isfinite(y.value))
 		return;
 	changed_text(s, p, changed, sizeof changed);
 	others_text(s, p, others, sizeof others);
-	mu_series_add(f, mu_figure_series(f, "%s", others),
-	              mu_spot_at((double)mu_figure_category(f, "%s", changed), y));
+	mu_spot spot = {(double)mu_figure_category(f, "%s", changed), y.value, 0, y.low, y.high};
+	mu_series_add(f, mu_figure_series(f, "%s", others), spot);
+}
+
+static mu_measure alone(double value)
+{
+	return (mu_measure){value, NAN, NAN};
+}
+
+static mu_measure percent(mu_measure m)
+{
+	return (mu_measure){100 * m.value, 100 * m.low, 100 * m.high};
 }
 
 static void time_figure(mu_figures *figures, const mu_report_study *s)
@@ -117,7 +127,7 @@ static void time_figure(mu_figures *figures, const mu_report_study *s)
 		snprintf(f->caption, sizeof f->caption,
 		         "Each rank brings its own part of the data set: perfect would be bars of one height.");
 	for (size_t i = 0; i < s->n_points; i++)
-		add_bar(f, s, &s->points[i], s->points[i].epoch);
+		add_bar(f, s, &s->points[i], alone(s->points[i].epoch));
 	mu_figure_end(figures);
 }
 
@@ -127,7 +137,7 @@ static void rate_figure(mu_figures *figures, const mu_report_study *s)
 	snprintf(f->title, sizeof f->title, "Images per second");
 	snprintf(f->y_label, sizeof f->y_label, "images per second of all ranks");
 	for (size_t i = 0; i < s->n_points; i++)
-		add_bar(f, s, &s->points[i], s->points[i].images_per_second);
+		add_bar(f, s, &s->points[i], alone(s->points[i].images_per_second));
 	mu_figure_end(figures);
 }
 
@@ -188,11 +198,7 @@ void mu_figures_speed_up(mu_figures *figures, const mu_report_study *const *stud
 	for (size_t s = 0; s < n; s++)
 		for (size_t i = 0; by_ranks(studies[s]) && i < studies[s]->n_points; i++) {
 			const mu_report_point *p = &studies[s]->points[i];
-			mu_spot spot = mu_spot_at(p->ranks, p->speed_up);
-			if (p->high > p->low) { /* that of the fewest ranks is 1 by definition */
-				spot.low = p->low;
-				spot.high = p->high;
-			}
+			mu_spot spot = {p->ranks, p->speed_up.value, 0, p->speed_up.low, p->speed_up.high};
 			others_text(studies[s], p, name, sizeof name);
 			bool plain = strcmp(name, "measured") == 0;
 			if (p->rounds > 0 && n > 1)
@@ -216,7 +222,7 @@ static void efficiency_figure(mu_figures *figures, const mu_report_study *s)
 	snprintf(f->unit, sizeof f->unit, " %%");
 	for (size_t i = 0; i < s->n_points; i++)
 		if (base_of(s, &s->points[i]) != &s->points[i])
-			add_bar(f, s, &s->points[i], 100 * s->points[i].efficiency);
+			add_bar(f, s, &s->points[i], percent(s->points[i].efficiency));
 	mu_figure_end(figures);
 }
 
@@ -229,8 +235,7 @@ static void waiting_figure(mu_figures *figures, const mu_report_study *s)
 	snprintf(f->unit, sizeof f->unit, " %%");
 	for (size_t i = 0; i < s->n_points; i++)
 		if (s->points[i].ranks > 1)
-			add_bar(f, s, &s->points[i],
-			        100 * s->points[i].times.phase[MU_PHASE_EXPOSED] / s->points[i].times.step);
+			add_bar(f, s, &s->points[i], percent(s->points[i].waiting));
 	mu_figure_end(figures);
 }
 

@@ -98,6 +98,22 @@ static void print_line(FILE *out, const mu_scene *s, size_t index)
 	fprintf(out, "E\n");
 }
 
+/* Intervals of bars, in their middle. */
+static void print_intervals(FILE *out, const mu_scene *s, size_t series)
+{
+	fprintf(out, "$i%zu << E\n", series);
+	for (size_t b = 0; b < s->n_boxes; b++) {
+		const mu_box *box = &s->boxes[b];
+		if (box->series != series || !isfinite(box->spot->low) || !isfinite(box->spot->high))
+			continue;
+		number(out, (box->x0 + box->x1) / 2, ' ');
+		number(out, box->spot->y, ' ');
+		number(out, fmax(box->spot->low, s->y0), ' ');
+		number(out, fmin(box->spot->high, s->y1), '\n');
+	}
+	fprintf(out, "E\n");
+}
+
 static bool has_intervals(const mu_series *series)
 {
 	for (size_t i = 0; i < series->n; i++)
@@ -118,6 +134,9 @@ static void print_plot(FILE *out, const mu_scene *s)
 		before = ", ";
 		if (s->figure->kind != MU_FIGURE_LINES) {
 			fprintf(out, "$b%zu using 1:2:3:4:5:6 with boxxyerror lc rgb '%s'", i, colour);
+			if (has_intervals(series))
+				fprintf(out, ", $i%zu using 1:2:3:4 with yerrorbars lw 1.5 lc rgb '%s'", i,
+				        mu_ink_colour.light);
 			continue;
 		}
 		fprintf(out, "$l%zu using 1:2 with lines lw 2 lc rgb '%s' dt %d", i, colour, series->dashed ? 2 : 1);
@@ -135,6 +154,9 @@ static void print_script(FILE *out, const mu_scene *s)
 			print_line(out, s, i);
 		else
 			print_boxes(out, s, i);
+	for (size_t i = 0; i < s->figure->n_series; i++)
+		if (s->figure->kind == MU_FIGURE_BARS)
+			print_intervals(out, s, i);
 	print_plot(out, s);
 }
 

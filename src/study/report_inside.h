@@ -65,9 +65,14 @@ typedef struct mu_report_run {
 	double *step, *loss; /* [n_steps] */
 	size_t n_epochs;
 	mu_report_epoch *epochs;
-	double busiest; /* time that the slowest rank computed over the mean of all; NaN: not known */
-	int busiest_rank;
+	double imbalance; /* seconds of a step that the slowest rank computed longer than the mean; NaN: not known */
+	int slowest; /* rank */
 } mu_report_run;
+
+/* A value with its 95 % interval, NaN where there is none. */
+typedef struct mu_measure {
+	double value, low, high;
+} mu_measure;
 
 typedef struct mu_report_point {
 	char name[96];
@@ -75,8 +80,10 @@ typedef struct mu_report_point {
 	double ranks, batch, accumulation, fraction, rounds;
 	mu_step_times times;
 	double images_per_second, epoch, train_loss, train_accuracy, test_accuracy, peak_memory;
-	double speed_up, low, high, efficiency, serial;
-	bool many_nodes; /* one rank per node, or a host file */
+	mu_measure speed_up, efficiency, waiting; /* waiting: fraction of a step */
+	double serial, imbalance, late; /* late: fraction of its time by which an emulation could not keep up */
+	char device[64];
+	bool many_nodes;
 	mu_report_run *run; /* one of its runs; NULL: none can be read */
 } mu_report_point;
 
@@ -84,6 +91,7 @@ typedef struct mu_report_study {
 	char name[96];
 	mural_study_kind kind;
 	char host[128], version[32], date[40];
+	char model[64], data[256], cluster[64];
 	char arguments[1024]; /* configuration of its runs, as one would type it */
 	double cores, rounds;
 	bool whole_epochs; /* its runs were whole trainings: their losses and accuracies mean something */
@@ -140,8 +148,8 @@ typedef enum mu_limit {
 typedef struct mu_limit_facts {
 	double ranks, batch; /* batch: images per rank and step; NaN: not known */
 	mu_step_times times;
-	double busiest; /* as in mu_report_run */
-	int busiest_rank;
+	double imbalance; /* as in mu_report_run */
+	int slowest; /* -1: not known */
 } mu_limit_facts;
 
 mu_limit mu_report_limit(const mu_limit_facts *facts);
@@ -207,7 +215,10 @@ typedef struct mu_figure {
 
 typedef struct mu_section {
 	char title[160], id[112];
-	char *words; /* a paragraph of plain text */
+	mu_limit limit;
+	char name[96];
+	/* Plain text, NULL in a section across studies and runs: what limits, one sentence; what to change; a paragraph with both. */
+	char *sentence, *change, *words;
 	char *facts; /* a line: what was run, where */
 	size_t first, n; /* its figures */
 } mu_section;
@@ -259,7 +270,7 @@ size_t mu_figure_rows(const mu_figure *figure, double **rows);
 typedef struct mu_colour {
 	const char *light, *dark;
 } mu_colour;
-extern const mu_colour mu_palette[MU_COLOURS], mu_grid_colour;
+extern const mu_colour mu_palette[MU_COLOURS], mu_grid_colour, mu_ink_colour;
 enum { MU_COLOUR_GREY = 7 };
 /* CSS that every picture needs, and the page's own. */
 void mu_report_style_figures(FILE *out);
@@ -286,6 +297,8 @@ typedef struct mu_scene {
 	double x0, x1, y0, y1; /* the axes' ends */
 	size_t n_x, n_y;
 	mu_tick x_ticks[MU_TICKS], y_ticks[MU_TICKS];
+	size_t stride; /* every so manieth tick of x is named */
+	double room; /* pixels for the name of a category */
 	size_t n_boxes;
 	mu_box *boxes; /* BARS, STACK, LANES */
 } mu_scene;

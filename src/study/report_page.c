@@ -41,74 +41,62 @@ static const mu_spot *spot_at(const mu_series *series, double x)
 	return NULL;
 }
 
-static bool has_intervals(const mu_series *series)
+static void print_name(FILE *out, const char *scope, const char *name)
 {
-	for (size_t i = 0; i < series->n; i++)
-		if (isfinite(series->spots[i].low) && isfinite(series->spots[i].high))
-			return true;
-	return false;
-}
-
-static void print_name(FILE *out, const char *tag, const char *scope, const char *name, const char *unit)
-{
-	fprintf(out, "<%s scope=\"%s\">", tag, scope);
+	fprintf(out, "<th scope=\"%s\">", scope);
 	mu_escape(out, name);
-	if (unit[0])
-		put(out, ",", unit, "");
-	fprintf(out, "</%s>", tag);
+	fputs("</th>", out);
 }
 
-/* A number, and its interval in a cell behind it where the series has some. */
-static void print_cells(FILE *out, const mu_series *series, double x)
+/* What the first row or column is, and in which unit the numbers are. */
+static void print_corner(FILE *out, const mu_figure *f)
+{
+	fprintf(out, "<thead><tr><td>%s%s%s</td>", f->n_categories ? "" : f->x_label, f->unit[0] ? " in" : "", f->unit);
+}
+
+/* A number, with its interval below it. */
+static void print_cell(FILE *out, const mu_series *series, double x)
 {
 	char text[MU_SHORT_SIZE], low[MU_SHORT_SIZE], high[MU_SHORT_SIZE];
 	const mu_spot *spot = spot_at(series, x);
-	fprintf(out, "<td>%s</td>", spot ? mu_report_short(spot->y, text) : "");
-	if (!has_intervals(series))
-		return;
+	fprintf(out, "<td>%s", spot ? mu_report_short(spot->y, text) : "");
 	if (spot && isfinite(spot->low) && isfinite(spot->high))
-		fprintf(out, "<td>%s to %s</td>", mu_report_short(spot->low, low), mu_report_short(spot->high, high));
-	else
-		fputs("<td></td>", out);
+		fprintf(out, "<small>%s to %s</small>", mu_report_short(spot->low, low),
+		        mu_report_short(spot->high, high));
+	fputs("</td>", out);
 }
 
 /* A row per x, a column per series. */
 static void print_upright(FILE *out, const mu_figure *f, const double *rows, size_t n)
 {
 	char text[96];
-	fputs("<thead><tr>", out);
-	print_name(out, "th", "col", f->n_categories ? "" : f->x_label, "");
-	for (size_t s = 0; s < f->n_series; s++) {
-		print_name(out, "th", "col", f->series[s].name, f->unit);
-		if (has_intervals(&f->series[s]))
-			fputs("<th scope=\"col\">95 % interval</th>", out);
-	}
+	for (size_t s = 0; s < f->n_series; s++)
+		print_name(out, "col", f->series[s].name);
 	fputs("</tr></thead>\n<tbody>\n", out);
 	for (size_t r = 0; r < n; r++) {
 		mu_figure_x_text(f, rows[r], text, sizeof text);
 		fputs("<tr>", out);
-		print_name(out, "th", "row", text, "");
+		print_name(out, "row", text);
 		for (size_t s = 0; s < f->n_series; s++)
-			print_cells(out, &f->series[s], rows[r]);
+			print_cell(out, &f->series[s], rows[r]);
 		fputs("</tr>\n", out);
 	}
 }
 
-/* A row per series: phases and parts are many, what has them are few. */
+/* A row per series, where these are more. */
 static void print_turned(FILE *out, const mu_figure *f, const double *rows, size_t n)
 {
 	char text[96];
-	fputs("<thead><tr><th></th>", out);
 	for (size_t r = 0; r < n; r++) {
 		mu_figure_x_text(f, rows[r], text, sizeof text);
-		print_name(out, "th", "col", text, f->unit);
+		print_name(out, "col", text);
 	}
 	fputs("</tr></thead>\n<tbody>\n", out);
 	for (size_t s = 0; s < f->n_series; s++) {
 		fputs("<tr>", out);
-		print_name(out, "th", "row", f->series[s].name, "");
+		print_name(out, "row", f->series[s].name);
 		for (size_t r = 0; r < n; r++)
-			print_cells(out, &f->series[s], rows[r]);
+			print_cell(out, &f->series[s], rows[r]);
 		fputs("</tr>\n", out);
 	}
 }
@@ -121,7 +109,8 @@ static void print_table(FILE *out, const mu_figure *f)
 	if (folded)
 		fprintf(out, "<details><summary>Table of %zu rows</summary>\n", n);
 	fputs("<div class=\"table\" tabindex=\"0\"><table>\n", out);
-	if (f->kind == MU_FIGURE_LANES || f->kind == MU_FIGURE_STACK)
+	print_corner(out, f);
+	if (!folded && n < f->n_series)
 		print_turned(out, f, rows, n);
 	else
 		print_upright(out, f, rows, n);
@@ -151,6 +140,14 @@ static void print_figure(FILE *out, const mu_page *page, size_t index)
 	fputs("</figure>\n", out);
 }
 
+static size_t count_words(const mu_figures *figures)
+{
+	size_t n = 0;
+	for (size_t s = 0; s < figures->n_sections; s++)
+		n += figures->sections[s].words != NULL;
+	return n;
+}
+
 static void print_section(FILE *out, const mu_page *page, const mu_section *section)
 {
 	if (section->n == 0 && !section->facts)
@@ -160,6 +157,11 @@ static void print_section(FILE *out, const mu_page *page, const mu_section *sect
 	if (section->facts) {
 		fputs("<p class=\"soft\">", out);
 		put_words(out, section->facts);
+		fputs("</p>\n", out);
+	}
+	if (section->words && count_words(page->figures) > 1) {
+		fputs("<p>", out);
+		put_words(out, section->words);
 		fputs("</p>\n", out);
 	}
 	fputs("<div class=\"figures\">\n", out);
@@ -178,24 +180,48 @@ static void print_notes(FILE *out, const mu_report *report)
 	fputs("</ul></div>\n", out);
 }
 
-/* A paragraph for each study and run; a name in front of it when there are several. */
+/* Those that a limit has, with what to do about it: "Communication limits 2 of 3: a, b. Give each rank ...". */
+static void print_limit(FILE *out, const mu_figures *figures, mu_limit limit, const char *words, size_t n)
+{
+	size_t count = 0;
+	const mu_section *first = NULL;
+	for (size_t s = figures->n_sections; s-- > 0;)
+		if (figures->sections[s].words && figures->sections[s].limit == limit) {
+			first = &figures->sections[s];
+			count++;
+		}
+	if (!first)
+		return;
+	fprintf(out, "<p class=\"lead\"><b>%s limits %zu of %zu</b>: ", words, count, n);
+	for (const mu_section *s = first; s < figures->sections + figures->n_sections; s++) {
+		if (!s->words || s->limit != limit)
+			continue;
+		put(out, s == first ? "<a href=\"#" : ", <a href=\"#", s->id, "\">");
+		put(out, "", s->name, "</a>");
+	}
+	fputs(". ", out);
+	put_words(out, first->change);
+	fputs("</p>\n", out);
+}
+
+/* One study or run: its paragraph. Several: what limits which of them; the paragraphs stand in their sections. */
 static void print_words(FILE *out, const mu_figures *figures)
 {
-	size_t n = 0;
-	for (size_t s = 0; s < figures->n_sections; s++)
-		n += figures->sections[s].words != NULL;
-	for (size_t s = 0; s < figures->n_sections; s++) {
-		const mu_section *section = &figures->sections[s];
-		if (!section->words)
-			continue;
-		fputs("<p class=\"lead\">", out);
-		if (n > 1) {
-			put(out, "<b><a href=\"#", section->id, "\">");
-			put(out, "", section->title, "</a>.</b> ");
+	size_t n = count_words(figures);
+	static const struct {
+		mu_limit limit;
+		const char *words;
+	} limits[] = {{MU_LIMIT_COMMUNICATION, "Communication"}, {MU_LIMIT_IMBALANCE, "A slow rank"},
+	              {MU_LIMIT_DATA, "Waiting for images"},     {MU_LIMIT_OPTIMIZER, "The optimizer"},
+	              {MU_LIMIT_COMPUTE, "Computing"},           {MU_LIMIT_UNKNOWN, "Something unknown"}};
+	for (size_t l = 0; n > 1 && l < sizeof limits / sizeof *limits; l++)
+		print_limit(out, figures, limits[l].limit, limits[l].words, n);
+	for (size_t s = 0; n == 1 && s < figures->n_sections; s++)
+		if (figures->sections[s].words) {
+			fputs("<p class=\"lead\">", out);
+			put_words(out, figures->sections[s].words);
+			fputs("</p>\n", out);
 		}
-		put_words(out, section->words);
-		fputs("</p>\n", out);
-	}
 }
 
 static void title_of(const mu_report *report, char *title, size_t size)

@@ -1,4 +1,4 @@
-/* A run's folder, read for a report: result.json, steps.csv, metrics.csv, validation.csv. A run may be under way, killed or damaged: what
+/* A run's folder, read for a report: result.json, steps.csv, validation.csv. A run may be under way, killed or damaged: what
  * can be read is shown, the rest is noted. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
@@ -80,6 +80,10 @@ static void read_numbers(mu_report_run *run, const mu_hjson_value *root)
 	run->test_accuracy = mu_report_number_of(root, "test_accuracy");
 	run->peak_memory = mu_report_number_of(root, "peak_memory_bytes");
 	run->joules = mu_report_number_of(mu_hjson_member(root, "energy"), "joules");
+	const mu_hjson_value *load = mu_hjson_member(root, "load");
+	double slowest = mu_report_number_of(load, "slowest_rank");
+	run->slowest = slowest >= 0 && slowest < 1 << 20 ? (int)slowest : -1;
+	run->imbalance = mu_report_number_of(load, "slowest_seconds") - mu_report_number_of(load, "mean_seconds");
 	read_parts(root, "memory_planned_bytes", run->planned);
 	read_parts(root, "memory_used_bytes", run->used);
 }
@@ -228,45 +232,13 @@ static void read_validation(mu_report *report, const char *folder, mu_report_run
 	mu_csv_table_release(&table);
 }
 
-/* The time that each rank's device was busy: seconds x load. Waiting for others is idle, so the slowest rank stands out. */
-static void read_balance(mu_report *report, const char *folder, mu_report_run *run)
-{
-	enum { MOST = 1024 };
-	double busy[MOST] = {0}, sum = 0;
-	size_t n = 0;
-	char path[PATH_MAX];
-	mu_csv_table table;
-	bool there = open_table(report, path, folder, "metrics.csv", &table);
-	double *rank = there ? column_of(report, &table, "Rank") : NULL,
-	       *seconds = there ? column_of(report, &table, "Computation_Time") : NULL,
-	       *load = there ? column_of(report, &table, "GPU_Load") : NULL;
-	for (size_t r = 0; rank && seconds && load && r < table.n_rows; r++) {
-		if (!(rank[r] >= 0 && rank[r] < MOST))
-			continue;
-		size_t at = (size_t)rank[r];
-		n = at + 1 > n ? at + 1 : n;
-		busy[at] += seconds[r] * load[r] / 100;
-	}
-	for (size_t r = 0; r < n; r++) {
-		sum += busy[r];
-		if (busy[r] > busy[run->busiest_rank])
-			run->busiest_rank = (int)r;
-	}
-	run->busiest = n > 1 && sum > 0 ? busy[run->busiest_rank] / (sum / (double)n) : NAN;
-	if (isnan(run->ranks) && n > 0)
-		run->ranks = (double)n;
-	free(rank);
-	free(seconds);
-	free(load);
-	mu_csv_table_release(&table);
-}
-
 static void forget(mu_report_run *run)
 {
+	run->slowest = -1;
 	double *const numbers[] = {&run->ranks,     &run->threads,           &run->parameters,
 	                           &run->images,    &run->images_per_second, &run->seconds,
 	                           &run->joules,    &run->images_per_step,   &run->train_loss,
-	                           &run->busiest,   &run->test_accuracy,     &run->peak_memory,
+	                           &run->imbalance, &run->test_accuracy,     &run->peak_memory,
 	                           &run->times.step};
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		*numbers[i] = NAN;
@@ -287,7 +259,6 @@ mural_status mu_report_read_run(mu_report *report, const char *folder, mu_report
 	if (status == MURAL_OK) {
 		read_steps(report, folder, r);
 		read_validation(report, folder, r);
-		read_balance(report, folder, r);
 		if (!r->finished && r->n_steps == 0)
 			status = mu_fail(err, MURAL_DATA, folder, "the run has no step and no result that can be read");
 	}

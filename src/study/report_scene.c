@@ -250,16 +250,28 @@ int mu_scene_legend_rows(const mu_scene *s)
 	return rows;
 }
 
-/* Lines that the longest category takes when it is broken to the room of one. */
+/* Every category is named, or, where a word is wider than its room, every second, third, ... */
+static void find_room(mu_scene *s)
+{
+	double room = (double)(s->right - s->left) / (double)(s->n_x ? s->n_x : 1), widest = 1;
+	for (size_t c = 0; c < s->n_x; c++)
+		for (const char *word = s->x_ticks[c].text; *word; word += strspn(word, " ")) {
+			size_t n = strcspn(word, " ");
+			widest = fmax(widest, (double)n * FONT * PER_CHARACTER);
+			word += n;
+		}
+	s->stride = (size_t)ceil(widest / room);
+	s->room = room * (double)s->stride;
+}
+
+/* Lines that the longest category takes when it is broken to its room. */
 static int category_lines(const mu_scene *s)
 {
 	int most = 1;
-	double room = (double)(s->right - s->left) / (double)(s->n_x ? s->n_x : 1);
-	for (size_t c = 0; s->figure->n_categories > 0 && s->figure->kind != MU_FIGURE_LANES && c < s->n_x; c++) {
-		const char *rest = s->x_ticks[c].text;
+	for (size_t c = 0; c < s->n_x; c += s->stride) {
 		int lines = 0;
-		for (; *rest; lines++)
-			rest += mu_scene_break(rest, room);
+		for (const char *rest = s->x_ticks[c].text; *rest; lines++)
+			rest += mu_scene_break(rest, s->room);
 		most = lines > most ? lines : most;
 	}
 	return most;
@@ -286,11 +298,15 @@ mural_status mu_scene_make(mu_scene *s, const mu_figure *figure, mural_error *er
 	for (size_t i = 0; i < s->n_y; i++)
 		widest = fmax(widest, mu_scene_text_width(s->y_ticks[i].text));
 	bool lanes = figure->kind == MU_FIGURE_LANES;
-	s->left = lanes ? MARGIN : (int)widest + MARGIN + 8;
+	s->left = lanes ? 2 * MARGIN : (int)widest + MARGIN + 8; /* half a number stands left of 0 */
 	s->right = WIDTH - MARGIN - (lanes ? 16 : 4);
 	s->top = 6 + LINE * mu_scene_legend_rows(s) + (figure->y_label[0] ? LINE + 10 : 4);
 	s->bottom = s->top + (lanes ? LANE * (int)figure->n_categories : PLOT);
-	s->height = s->bottom + 6 + LINE * category_lines(s) + (figure->x_label[0] ? LINE + 4 : 0) + 6;
+	bool named = figure->n_categories > 0 && !lanes;
+	s->stride = 1;
+	if (named)
+		find_room(s);
+	s->height = s->bottom + 9 + LINE * (named ? category_lines(s) : 1) + (figure->x_label[0] ? LINE + 4 : 0) + 6;
 	thin_ticks(s);
 	return place_boxes(s, err);
 }

@@ -1,8 +1,8 @@
 /* A study's folder, read for a report: study.json has its points, study.csv which runs were made, points/ their folders. A study may
  * have been interrupted: points without a measurement are noted. SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "study/csv_table.h"
@@ -32,14 +32,27 @@ static void read_phases(const mu_hjson_value *value, mu_step_times *times)
 	}
 }
 
-static void read_point(const mu_hjson_value *value, bool many_nodes, mu_report_point *p)
+static mu_measure read_measure(const mu_hjson_value *value, const char *key)
 {
-	char placement[16];
+	char name[64];
+	mu_measure m = {.value = mu_report_number_of(value, key)};
+	snprintf(name, sizeof name, "%s_low", key);
+	m.low = mu_report_number_of(value, name);
+	snprintf(name, sizeof name, "%s_high", key);
+	m.high = mu_report_number_of(value, name);
+	if (!(m.high > m.low)) /* that of the point others are compared with is no interval */
+		m.low = m.high = NAN;
+	return m;
+}
+
+static void read_point(const mu_hjson_value *value, mu_report_point *p)
+{
+	const mu_hjson_value *several = mu_hjson_member(value, "several_nodes");
 	mu_report_text_of(value, "name", p->name, sizeof p->name);
 	mu_report_text_of(value, "precision", p->precision, sizeof p->precision);
 	mu_report_text_of(value, "optimizer", p->optimizer, sizeof p->optimizer);
-	mu_report_text_of(value, "placement", placement, sizeof placement);
-	p->many_nodes = placement[0] ? strcmp(placement, "spread") == 0 : many_nodes;
+	mu_report_text_of(value, "device", p->device, sizeof p->device);
+	p->many_nodes = several && several->kind == MU_HJSON_BOOL && several->boolean;
 	p->ranks = mu_report_number_of(value, "ranks");
 	p->batch = mu_report_number_of(value, "batch_per_rank");
 	p->accumulation = mu_report_number_of(value, "accumulation");
@@ -52,32 +65,29 @@ static void read_point(const mu_hjson_value *value, bool many_nodes, mu_report_p
 	p->train_accuracy = mu_report_number_of(value, "train_accuracy");
 	p->test_accuracy = mu_report_number_of(value, "test_accuracy");
 	p->peak_memory = mu_report_number_of(value, "peak_memory_bytes");
-	p->speed_up = mu_report_number_of(value, "speed_up");
-	p->low = mu_report_number_of(value, "speed_up_low");
-	p->high = mu_report_number_of(value, "speed_up_high");
-	p->efficiency = mu_report_number_of(value, "efficiency");
+	p->speed_up = read_measure(value, "speed_up");
+	p->efficiency = read_measure(value, "efficiency");
+	p->waiting = read_measure(value, "communication_fraction");
 	p->serial = mu_report_number_of(value, "serial_fraction");
+	p->imbalance = mu_report_number_of(value, "imbalance_seconds");
+	p->late = mu_report_number_of(value, "emulation_late_fraction");
 }
 
-/* The configuration of the runs as one line, and whether it spreads ranks over nodes. */
-static bool read_arguments(const mu_hjson_value *root, char *line, size_t size)
+/* The configuration of the runs as one line. */
+static void read_arguments(const mu_hjson_value *root, char *line, size_t size)
 {
 	const mu_hjson_value *list = mu_hjson_member(root, "arguments");
-	bool many = false;
 	size_t used = 0;
 	line[0] = '\0';
 	if (!list || list->kind != MU_HJSON_ARRAY)
-		return false;
+		return;
 	for (const mu_hjson_value *a = list->first; a; a = a->next) {
 		if (a->kind != MU_HJSON_STRING)
 			continue;
 		bool plain = a->text[0] && !strpbrk(a->text, " \t\n\"'\\$`&|;<>()*?#~");
 		int n = snprintf(line + used, size - used, plain ? "%s%s" : "%s'%s'", used ? " " : "", a->text);
 		used = n > 0 && used + (size_t)n < size ? used + (size_t)n : size - 1;
-		many |= strcmp(a->text, "spread") == 0 || strcmp(a->text, "--placement=spread") == 0 ||
-		        strncmp(a->text, "--hostfile", 10) == 0;
 	}
-	return many;
 }
 
 static mural_status read_kind(const mu_hjson_value *root, const char *path, mural_study_kind *kind, mural_error *err)
@@ -89,8 +99,7 @@ static mural_status read_kind(const mu_hjson_value *root, const char *path, mura
 	return MURAL_OK;
 }
 
-static mural_status read_points(mu_report_study *s, const mu_hjson_value *root, const char *path, bool many,
-                                mural_error *err)
+static mural_status read_points(mu_report_study *s, const mu_hjson_value *root, const char *path, mural_error *err)
 {
 	const mu_hjson_value *list = mu_hjson_member(root, "points");
 	if (!list || list->kind != MU_HJSON_ARRAY || list->count == 0 || list->count > MOST_POINTS)
@@ -99,7 +108,7 @@ static mural_status read_points(mu_report_study *s, const mu_hjson_value *root, 
 	if (!s->points)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for %zu points", list->count);
 	for (const mu_hjson_value *p = list->first; p; p = p->next)
-		read_point(p, many, &s->points[s->n_points++]);
+		read_point(p, &s->points[s->n_points++]);
 	return MURAL_OK;
 }
 
@@ -115,11 +124,15 @@ static mural_status read_comparison(const char *folder, mu_report_study *s, mura
 	mu_report_text_of(environment, "host", s->host, sizeof s->host);
 	mu_report_text_of(environment, "date", s->date, sizeof s->date);
 	mu_report_text_of(environment, "mural_version", s->version, sizeof s->version);
+	mu_report_text_of(root, "model", s->model, sizeof s->model);
+	mu_report_text_of(root, "data", s->data, sizeof s->data);
+	mu_report_text_of(root, "cluster", s->cluster, sizeof s->cluster);
+	read_arguments(root, s->arguments, sizeof s->arguments);
 	s->cores = mu_report_number_of(environment, "cores");
 	s->whole_epochs = mu_report_number_of(root, "steps") == 0;
 	double rounds = mu_report_number_of(root, "rounds");
 	s->rounds = rounds >= 1 && rounds <= 1000 ? rounds : 0;
-	MU_TRY_OUT(read_points(s, root, path, read_arguments(root, s->arguments, sizeof s->arguments), err));
+	MU_TRY_OUT(read_points(s, root, path, err));
 out:
 	mu_hjson_free(tree);
 	return status;
@@ -134,6 +147,11 @@ static void note_failures(mu_report *report, const char *folder)
 	mu_csv_table table = {0};
 	mural_error why = {0};
 	snprintf(path, sizeof path, "%.4000s/study.csv", folder);
+	if (access(path, F_OK) != 0 && errno == ENOENT) {
+		mu_report_note(report, false, "%.200s: there is no study.csv, so nothing is known of runs that failed",
+		               folder);
+		return;
+	}
 	mural_status status = mu_csv_table_read_begin(&table, path, &why);
 	if (status != MURAL_OK)
 		mu_report_note(report, status == MURAL_DATA && !table.torn, "%.250s: %.200s",
@@ -160,6 +178,13 @@ static void note_missing(mu_report *report, const char *folder, mu_report_study 
 		s->runs_measured += measured > 0 && measured <= 1000 ? (size_t)measured : 0;
 		empty += !(measured > 0);
 	}
+	for (size_t p = 0; p < s->n_points; p++)
+		if (s->points[p].late > 0.05)
+			mu_report_note(
+			        report, false,
+			        "%.200s: this machine could not keep up with the emulated cluster in %.90s: %.0f %% of "
+			        "its time is this machine's own",
+			        folder, s->points[p].name, 100 * s->points[p].late);
 	if (s->runs_measured < s->runs_wanted)
 		mu_report_note(report, false,
 		               "%.200s: %zu of %zu runs were measured%s; the same `mural study` command makes the rest",

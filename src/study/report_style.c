@@ -8,18 +8,18 @@ const mu_colour mu_palette[MU_COLOURS] = {{"#2a6fdb", "#6aa5ff"}, {"#d9662b", "#
                                           {"#5a8f29", "#9fd45f"}, {"#c2334d", "#ff7d90"}, {"#45566e", "#b7c3d6"}};
 
 const mu_colour mu_grid_colour = {"#dde1e8", "#343b47"};
+const mu_colour mu_ink_colour = {"#1c2330", "#e8ebf0"};
 
 static void print_colours(FILE *out, bool dark)
 {
 	fprintf(out, ":root{");
 	for (int c = 0; c < MU_COLOURS; c++)
 		fprintf(out, "--c%d:%s;", c, dark ? mu_palette[c].dark : mu_palette[c].light);
-	fprintf(out, "--grid:%s;", dark ? mu_grid_colour.dark : mu_grid_colour.light);
-	fprintf(out, "%s}\n",
-	        dark ? "--ink:#e8ebf0;--soft:#a3adbb;--paper:#14171c;--card:#1c2027;--edge:#2c323c;--warm:#3a2f17;--"
-	               "link:#8ab8ff;"
-	             : "--ink:#1c2330;--soft:#586274;--paper:#f5f6f8;--card:#ffffff;--edge:#e0e4ea;--warm:#fff6df;--"
-	               "link:#1d5bbf;");
+	fprintf(out, "--grid:%s;--ink:%s;", dark ? mu_grid_colour.dark : mu_grid_colour.light,
+	        dark ? mu_ink_colour.dark : mu_ink_colour.light);
+	fputs(dark ? "--soft:#a3adbb;--paper:#14171c;--card:#1c2027;--edge:#2c323c;--warm:#3a2f17;--link:#8ab8ff;}\n"
+	           : "--soft:#586274;--paper:#f5f6f8;--card:#ffffff;--edge:#e0e4ea;--warm:#fff6df;--link:#1d5bbf;}\n",
+	      out);
 }
 
 void mu_report_style_figures(FILE *out)
@@ -29,7 +29,8 @@ void mu_report_style_figures(FILE *out)
 	print_colours(out, true);
 	fprintf(out, "}\n.figure{font-family:system-ui,'Segoe UI',Roboto,'Helvetica Neue','DejaVu "
 	             "Sans',Arial,sans-serif;font-size:13px}\n"
-	             ".figure text{fill:var(--soft)}.figure .name{fill:var(--ink)}.figure .grid{stroke:var(--grid)}\n"
+	             ".figure text{fill:var(--soft)}.figure .name{fill:var(--ink)}.figure "
+	             ".grid{stroke:var(--grid)}.figure .mark{stroke:var(--ink)}\n"
 	             ".figure .hit{fill:transparent;stroke:none}.figure .hit:hover{fill:var(--ink);fill-opacity:.18}\n"
 	             ".figure circle:hover{stroke:var(--ink);stroke-width:2}\n");
 	for (int c = 0; c < MU_COLOURS; c++)
@@ -40,23 +41,23 @@ void mu_report_style_page(FILE *out)
 {
 	fputs("*{box-sizing:border-box}\n"
 	      "html{background:var(--paper);color:var(--ink);-webkit-text-size-adjust:100%}\n"
-	      "body{margin:0 auto;padding:clamp(16px,3vw,48px);max-width:1480px;"
-	      "font:16px/1.55 system-ui,'Segoe UI',Roboto,'Helvetica Neue','DejaVu Sans',Arial,sans-serif}\n"
+	      "body{margin:0 auto;padding:clamp(16px,3vw,48px);max-width:1480px;font:16px/1.55 system-ui,'Segoe UI',\n"
+	      "Roboto,'Helvetica Neue','DejaVu Sans',Arial,sans-serif}\n"
 	      "h1,h2,h3{line-height:1.2;font-weight:650;overflow-wrap:anywhere}\n"
 	      "h1{font-size:clamp(24px,3.2vw,36px);margin:0 0 4px}\n"
 	      "h2{font-size:clamp(20px,2.2vw,26px);margin:48px 0 4px}\n"
 	      "h3{font-size:16px;margin:0}\n"
 	      "p{margin:0 0 12px;max-width:78ch;overflow-wrap:anywhere}\n"
 	      "a{color:var(--link)}\n"
+	      "code{font:.92em ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;white-space:nowrap}\n"
 	      ".soft{color:var(--soft);font-size:14px}\n"
-	      ".lead{font-size:clamp(17px,1.4vw,20px);margin:20px 0 0}\n"
-	      ".lead b{font-weight:650}\n"
+	      ".lead{font-size:clamp(17px,1.3vw,20px);margin:20px 0 0}\n"
 	      ".notes{background:var(--warm);border-radius:10px;padding:14px 18px;margin:24px 0 0;max-width:90ch}\n"
-	      ".notes ul{margin:6px 0 0;padding-left:20px;overflow-wrap:anywhere}\n"
-	      ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,480px),1fr));gap:24px;"
-	      "margin-top:20px}\n"
-	      "figure{margin:0;background:var(--card);border:1px solid "
-	      "var(--edge);border-radius:12px;padding:18px;min-width:0}\n"
+	      ".notes ul{margin:6px 0 0;padding-left:20px;overflow-wrap:anywhere}\n",
+	      out);
+	fputs(".figures{columns:480px 2;column-gap:24px;margin-top:20px}\n"
+	      "figure{display:inline-block;width:100%;break-inside:avoid;margin:0 0 24px;padding:18px;\n"
+	      "background:var(--card);border:1px solid var(--edge);border-radius:12px}\n"
 	      "figure svg{display:block;width:100%;height:auto;margin:10px 0 4px}\n"
 	      "figcaption{display:flex;justify-content:space-between;gap:12px;align-items:baseline}\n"
 	      "figcaption a{font-size:13px;white-space:nowrap}\n"
@@ -66,16 +67,17 @@ void mu_report_style_page(FILE *out)
 	      "th,td{padding:5px 10px;text-align:right;border-bottom:1px solid var(--edge);vertical-align:bottom}\n"
 	      "th:first-child,td:first-child{text-align:left;padding-left:0}\n"
 	      "th:last-child,td:last-child{padding-right:0}\n"
-	      "th{color:var(--soft);font-weight:600}tbody th{color:var(--ink);font-weight:500;white-space:nowrap}\n"
-	      "code{font:.92em ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;white-space:nowrap}\n"
+	      "thead{color:var(--soft)}th{font-weight:600}tbody th{font-weight:500;min-width:11ch}\n"
+	      "td small{display:block;color:var(--soft);font-size:12px;white-space:nowrap}\n"
 	      "details{margin-top:12px}summary{cursor:pointer;color:var(--soft);font-size:14px}\n"
 	      "footer{margin-top:48px;color:var(--soft);font-size:13px}\n"
-	      "@media (max-width:520px){figure{padding:12px;border-radius:8px}th,td{padding:5px 7px}}\n"
-	      "@media print{html{background:#fff}body{padding:0;max-width:none;font-size:11pt}"
-	      ".figures{grid-template-columns:1fr 1fr;gap:10mm}figure{break-inside:avoid;border-color:#ccc;padding:4mm}"
-	      "h2{break-after:avoid;margin-top:10mm}figcaption a{display:none}table{font-size:8.5pt}th,td{padding:1mm "
-	      "1.5mm}"
-	      ".table{overflow:visible}details::details-content{content-visibility:visible;height:auto}summary{display:"
-	      "none}}\n",
+	      "@media (max-width:520px){figure{padding:12px;border-radius:8px}th,td{padding:5px 6px}}\n",
+	      out);
+	fputs("@media print{html{background:#fff}body{padding:0;max-width:none;font-size:10pt}\n"
+	      ".lead{font-size:11pt}.figures{columns:2;column-gap:6mm}\n"
+	      "figure{border-color:#ccc;padding:3mm;margin-bottom:5mm}\n"
+	      "h2{break-after:avoid;margin-top:8mm}figcaption a,summary,footer{display:none}\n"
+	      "table{font-size:7.5pt}th,td{padding:.8mm 1.2mm}.table{overflow:visible}td small{font-size:6.5pt}\n"
+	      "details::details-content{content-visibility:visible;height:auto}}\n",
 	      out);
 }

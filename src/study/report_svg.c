@@ -97,6 +97,8 @@ static void print_colour(FILE *out, const char *property, char class, const char
 			fprintf(out, " class=\"%c%d\"", class, c);
 	if (strcmp(mu_grid_colour.light, hex) == 0)
 		fprintf(out, " class=\"grid\"");
+	if (strcmp(mu_ink_colour.light, hex) == 0)
+		fprintf(out, " class=\"mark\"");
 }
 
 static void copy_path(FILE *out, const char *tag, const char *end, double width)
@@ -204,39 +206,23 @@ static void cut_line(char line[64], const char *text, size_t n)
 
 static void print_category(FILE *out, const mu_scene *s, const mu_tick *tick)
 {
-	double room = (double)(s->right - s->left) / (double)s->n_x, y = s->bottom + LINE;
+	double y = s->bottom + LINE + 3;
 	char line[64];
 	for (const char *rest = tick->text; *rest; y += LINE) {
-		size_t n = mu_scene_break(rest, room);
+		size_t n = mu_scene_break(rest, s->room);
 		cut_line(line, rest, n);
 		text_at(out, mu_scene_x(s, tick->at), y, "middle", "name", line);
 		rest += n;
 	}
 }
 
-/* Categories whose longest word is wider than their room: every second, third, ... is named. */
-static size_t category_stride(const mu_scene *s)
-{
-	double room = (double)(s->right - s->left) / (double)(s->n_x ? s->n_x : 1), widest = 1;
-	char line[64];
-	for (size_t c = 0; c < s->n_x; c++)
-		for (const char *rest = s->x_ticks[c].text; *rest;) {
-			size_t n = mu_scene_break(rest, room);
-			cut_line(line, rest, n);
-			widest = fmax(widest, mu_scene_text_width(line));
-			rest += n;
-		}
-	return widest > room ? (size_t)ceil(widest / room) : 1;
-}
-
 static void print_axes(FILE *out, const mu_scene *s)
 {
 	const mu_figure *f = s->figure;
 	bool lanes = f->kind == MU_FIGURE_LANES;
-	size_t stride = f->n_categories > 0 && !lanes ? category_stride(s) : 1;
 	for (size_t i = 0; i < s->n_y; i++)
 		text_at(out, s->left - 8, mu_scene_y(s, s->y_ticks[i].at) + 4.5, "end", NULL, s->y_ticks[i].text);
-	for (size_t i = 0; i < s->n_x; i += stride)
+	for (size_t i = 0; i < s->n_x; i += s->stride)
 		if (f->n_categories > 0 && !lanes)
 			print_category(out, s, &s->x_ticks[i]);
 		else
@@ -293,7 +279,9 @@ static void print_values(FILE *out, const mu_scene *s)
 			return;
 	for (size_t b = 0; b < s->n_boxes; b++) {
 		const mu_box *box = &s->boxes[b];
-		text_at(out, (mu_scene_x(s, box->x0) + mu_scene_x(s, box->x1)) / 2, mu_scene_y(s, box->y1) - 5,
+		double high = isfinite(box->spot->high) ? fmin(s->y1, box->spot->high) : box->y1,
+		       top = mu_scene_y(s, fmax(box->y1, high));
+		text_at(out, (mu_scene_x(s, box->x0) + mu_scene_x(s, box->x1)) / 2, fmax(top - 5, s->top + 12),
 		        "middle", NULL, mu_report_short(box->spot->y, text));
 	}
 }

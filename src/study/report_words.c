@@ -5,7 +5,6 @@
 #include "study/report_inside.h"
 
 #define LITTLE 0.10 /* of a step */
-#define UNEQUAL 1.10 /* the slowest rank's work over the mean's, from which on waiting is waiting for it */
 
 const char *mu_report_short(double value, char text[MU_SHORT_SIZE])
 {
@@ -53,8 +52,9 @@ mu_limit mu_report_limit(const mu_limit_facts *f)
 			most = share(f, ways[i].phase);
 			limit = ways[i].limit;
 		}
-	/* The waiting rank 0 sees, and a slow rank 0 for which the others wait. */
-	if (f->busiest >= UNEQUAL && (limit == MU_LIMIT_COMMUNICATION || limit == MU_LIMIT_COMPUTE))
+	/* Waiting for a slow rank is no communication; and when rank 0 is the slow one, only the others wait. */
+	double unequal = f->imbalance / f->times.step;
+	if (unequal >= LITTLE && unequal >= most / 2)
 		limit = MU_LIMIT_IMBALANCE;
 	return limit;
 }
@@ -83,10 +83,13 @@ void mu_report_say_limit(FILE *out, const mu_limit_facts *f)
 		        ranks, batch, 100 * share(f, MU_PHASE_DATA), step);
 		break;
 	case MU_LIMIT_IMBALANCE:
-		fprintf(out,
-		        "Unequal ranks limit this: rank %d computes %.0f %% longer than the mean of %s, and the others "
-		        "wait for it",
-		        f->busiest_rank, 100 * (f->busiest - 1), ranks);
+		fprintf(out, "Unequal ranks limit this: of %s, ", ranks);
+		if (f->slowest >= 0)
+			fprintf(out, "rank %d", f->slowest);
+		else
+			fprintf(out, "the slowest one");
+		fprintf(out, " computes %.0f %% of a step of %s s longer than the mean, and the others wait for it",
+		        100 * f->imbalance / f->times.step, step);
 		break;
 	case MU_LIMIT_OPTIMIZER:
 		fprintf(out,
@@ -120,8 +123,9 @@ void mu_report_say_change(FILE *out, const mu_limit_facts *f)
 		             "(--resize-on device) or store the images at the model's size. ");
 		break;
 	case MU_LIMIT_IMBALANCE:
-		fprintf(out, "Give that rank fewer images or leave its device out; if all devices are alike, look for "
-		             "another program on its host. ");
+		fprintf(out, "Give that rank fewer images (--balance) or leave its device out; if all devices are "
+		             "alike, look "
+		             "for another program on its host. ");
 		break;
 	case MU_LIMIT_OPTIMIZER:
 		fprintf(out,
@@ -142,8 +146,8 @@ mu_limit_facts mu_report_facts_of_run(const mu_report_run *run)
 	return (mu_limit_facts){.ranks = run->ranks,
 	                        .batch = run->images_per_step / run->ranks,
 	                        .times = run->times,
-	                        .busiest = run->busiest,
-	                        .busiest_rank = run->busiest_rank};
+	                        .imbalance = run->imbalance,
+	                        .slowest = run->slowest};
 }
 
 mu_limit_facts mu_report_facts_of_point(const mu_report_point *point)
@@ -151,8 +155,8 @@ mu_limit_facts mu_report_facts_of_point(const mu_report_point *point)
 	return (mu_limit_facts){.ranks = point->ranks,
 	                        .batch = point->batch * point->accumulation,
 	                        .times = point->times,
-	                        .busiest = point->run ? point->run->busiest : NAN,
-	                        .busiest_rank = point->run ? point->run->busiest_rank : 0};
+	                        .imbalance = point->imbalance,
+	                        .slowest = point->run ? point->run->slowest : -1};
 }
 
 void mu_report_say_run(FILE *out, const mu_report_run *run)

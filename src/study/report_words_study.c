@@ -69,8 +69,8 @@ static void say_scaling(FILE *out, const mu_report_study *s, const mu_report_poi
 		return;
 	}
 	fprintf(out, "%s train %s times as many images per second as %s: %.0f %% of what would be perfect. ",
-	        mu_report_ranks(p->ranks, a), mu_report_short(p->speed_up, b), base->ranks == 1 ? "one" : "the fewest",
-	        100 * p->efficiency);
+	        mu_report_ranks(p->ranks, a), mu_report_short(p->speed_up.value, b),
+	        base->ranks == 1 ? "one" : "the fewest", 100 * p->efficiency.value);
 	say_serial(out, s, p);
 }
 
@@ -120,6 +120,8 @@ static const char *changed(const mu_report_study *s, const mu_report_point *p, c
 {
 	if (s->kind == MURAL_STUDY_ACCUMULATION)
 		snprintf(text, 64, "%.0f micro-batches per step", p->accumulation);
+	else if (s->kind == MURAL_STUDY_PLACEMENT)
+		snprintf(text, 64, "%s", p->many_nodes ? "a rank on each of many nodes" : "one node");
 	else
 		snprintf(text, 64, "%s", s->kind == MURAL_STUDY_PRECISION ? p->precision : p->optimizer);
 	return text;
@@ -135,9 +137,9 @@ static void say_fastest(FILE *out, const mu_report_study *s, const mu_report_poi
 		    s->points[i].images_per_second > fastest->images_per_second)
 			fastest = &s->points[i];
 	mu_report_ranks(fastest->ranks, ranks);
-	if (fastest->speed_up > 1.005)
+	if (fastest->speed_up.value > 1.005)
 		fprintf(out, "On %s, %s is fastest: %.2f times the first one. ", ranks, changed(s, fastest, text),
-		        fastest->speed_up);
+		        fastest->speed_up.value);
 	else
 		fprintf(out, "On %s nothing is faster than the first one, %s. ", ranks, changed(s, fastest, text));
 }

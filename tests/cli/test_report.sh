@@ -43,11 +43,12 @@ numbers_match() {
 			}
 			rest = $0
 			n = 0
-			while (match(rest, /<td>[^<]*<\/td>/)) {
-				number = substr(rest, RSTART + 4, RLENGTH - 9)
+			while (match(rest, /<(td|small)>[0-9][^<]*</)) {
+				number = substr(rest, RSTART, RLENGTH - 1)
 				rest = substr(rest, RSTART + RLENGTH)
+				sub(/^[^>]*>/, "", number)
 				n++
-				if (number != "" && drawn == "yes" && !index(titles, number))
+				if (drawn == "yes" && !index(titles, number))
 					print substr($0, 1, 40) ": " number " is in the table only"
 			}
 			if (n == 0)

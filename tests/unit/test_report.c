@@ -16,7 +16,7 @@
 
 static mu_limit_facts facts_of(double data, double compute, double exposed, double optimizer)
 {
-	mu_limit_facts f = {.ranks = 4, .batch = 16, .busiest = NAN};
+	mu_limit_facts f = {.ranks = 4, .batch = 16, .imbalance = NAN, .slowest = -1};
 	f.times.phase[MU_PHASE_DATA] = data;
 	f.times.phase[MU_PHASE_FORWARD] = compute / 3;
 	f.times.phase[MU_PHASE_BACKWARD] = compute * 2 / 3;
@@ -65,11 +65,12 @@ static void test_limits(void **state)
 	says(&f, MU_LIMIT_OPTIMIZER, "takes 40 % of a step", "--accumulation");
 	f = facts_of(0.02, 0.9, 0.05, 0.03);
 	says(&f, MU_LIMIT_COMPUTE, "forward and backward take 90 % of a step", "faster devices");
-	f.busiest = 1.42;
-	f.busiest_rank = 3;
-	says(&f, MU_LIMIT_IMBALANCE, "rank 3 computes 42 % longer than the mean of 4 ranks", "fewer images");
+	f.imbalance = 0.3;
+	f.slowest = 3;
+	says(&f, MU_LIMIT_IMBALANCE, "of 4 ranks, rank 3 computes 30 % of a step of 1 s longer than the mean",
+	     "fewer images");
 	f = facts_of(0.01, 0.6, 0.35, 0.04);
-	f.busiest = 1.05; /* alike: waiting is communication */
+	f.imbalance = 0.05; /* alike: waiting is communication */
 	assert_int_equal(mu_report_limit(&f), MU_LIMIT_COMMUNICATION);
 	f.times.step = NAN;
 	says(&f, MU_LIMIT_UNKNOWN, "not known", "");
@@ -84,7 +85,9 @@ static mu_report_point point_of(double ranks, double batch, double rate, double 
 	p.times.step = ranks * batch / rate;
 	p.times.phase[MU_PHASE_EXPOSED] = exposed * p.times.step;
 	p.times.phase[MU_PHASE_FORWARD] = (1 - exposed) * p.times.step;
-	p.train_accuracy = p.test_accuracy = p.train_loss = p.peak_memory = p.low = p.high = p.serial = NAN;
+	p.train_accuracy = p.test_accuracy = p.train_loss = p.peak_memory = p.serial = p.imbalance = NAN;
+	p.speed_up = p.efficiency = (mu_measure){NAN, NAN, NAN};
+	p.waiting = (mu_measure){exposed, NAN, NAN};
 	return p;
 }
 
@@ -105,8 +108,8 @@ static void test_scaling_words(void **state)
 	mu_report_point points[] = {point_of(1, 16, 100, 0), point_of(2, 16, 190, 0.05), point_of(4, 16, 300, 0.2)};
 	mu_report_study s = {.kind = MURAL_STUDY_STRONG, .n_points = 3, .points = points};
 	points[1].serial = 0.05;
-	points[2].speed_up = 3;
-	points[2].efficiency = 0.75;
+	points[2].speed_up.value = 3;
+	points[2].efficiency.value = 0.75;
 	points[2].serial = 0.11;
 	char *text = study_words(&s);
 	assert_non_null(
@@ -114,8 +117,8 @@ static void test_scaling_words(void **state)
 	assert_non_null(strstr(text, "grows from 5.0 % with 2 ranks to 11.0 % with 4: that is communication"));
 	free(text);
 	points[2].rounds = 0; /* interrupted before it */
-	points[1].speed_up = 1.9;
-	points[1].efficiency = 0.95;
+	points[1].speed_up.value = 1.9;
+	points[1].efficiency.value = 0.95;
 	text = study_words(&s);
 	assert_non_null(strstr(text, "2 ranks train 1.9 times"));
 	free(text);
@@ -168,11 +171,11 @@ static void test_figures_of_study(void **state)
 	mu_figures figures;
 	mural_error err = {0};
 	for (int i = 0; i < 4; i++)
-		points[i].speed_up = i % 2 ? 1.9 : 1;
-	points[1].low = 1.8;
-	points[1].high = 1.95;
+		points[i].speed_up.value = i % 2 ? 1.9 : 1;
+	points[1].speed_up.low = 1.8;
+	points[1].speed_up.high = 1.95;
 	points[3].rounds = 0; /* was not measured: its numbers are not known */
-	points[3].epoch = points[3].speed_up = points[3].efficiency = points[3].times.step = NAN;
+	points[3].epoch = points[3].speed_up.value = points[3].efficiency.value = points[3].times.step = NAN;
 	assert_int_equal(mu_figures_make(&figures, &report, &err), MURAL_OK);
 	const mu_figure *f = find(&figures, "a-b-c-time");
 	assert_non_null(f);
@@ -211,7 +214,7 @@ static void test_timeline(void **state)
 	        [MU_PHASE_EXPOSED] = 2.5, [MU_PHASE_HIDDEN] = 1.25, [MU_PHASE_OPTIMIZER] = 0.5};
 	const double begins[] = {0, 0.5, 1.5, 3.5, 6, 2.25};
 	memcpy(run.times.phase, seconds, sizeof seconds);
-	run.joules = run.busiest = NAN;
+	run.joules = run.imbalance = NAN;
 	const mural_report_settings settings = {0};
 	mu_report report = {.settings = &settings, .n_runs = 1, .runs = {&run}};
 	mu_figures figures;
@@ -221,8 +224,8 @@ static void test_timeline(void **state)
 	assert_non_null(f);
 	assert_int_equal(f->n_series, 6);
 	for (size_t i = 0; i < 6; i++)
-		assert_true(fabs(f->series[i].spots[0].from - begins[i]) < 1e-12);
-	assert_string_equal(f->unit, " s");
+		assert_true(fabs(f->series[i].spots[0].from - 1000 * begins[i]) < 1e-9);
+	assert_string_equal(f->unit, " ms");
 	mu_figures_release(&figures);
 }
 
@@ -377,17 +380,20 @@ static void test_damaged_run(void **state)
 static void test_balance(void **state)
 {
 	(void)state;
-	static const char metrics[] = "Timestamp,Rank,Epoch,Computation_Time,GPU_ID,GPU_Name,GPU_Load,GPU_Free_Mem_MB,"
-	                              "GPU_Used_Mem_MB,GPU_Total_"
-	                              "Mem_MB,GPU_Temp_C\nx,0,1,10,cpu,a,50.0,,,,\nx,1,1,10,cpu,a,100.0,,,,\n";
+	static const char result[] =
+	        "{\"ranks\": 2, \"load\": {\"slowest_rank\": 1, \"slowest_seconds\": 0.5, \"mean_seconds\": 0.3}}";
 	mu_report report;
 	mu_report_run *run;
-	write_steps("1,1,2.5,0.1,1,32,1,1,1,1,1,1\n");
-	test_file_write(folder, "metrics.csv", metrics, strlen(metrics));
+	write_steps("1,1,2.5,0.1,1,32,0,0.1,0.2,0.5,0,0.2\n");
+	test_file_write(folder, "result.json", result, sizeof result - 1);
 	assert_int_equal(read_run(&report, &run), MURAL_OK);
-	assert_int_equal(run->busiest_rank, 1);
-	assert_true(fabs(run->busiest - 10 / 7.5) < 1e-12);
-	assert_true(run->ranks == 2);
+	assert_int_equal(run->slowest, 1);
+	assert_true(fabs(run->imbalance - 0.2) < 1e-12);
+	mu_limit_facts f = mu_report_facts_of_run(run);
+	assert_int_equal(mu_report_limit(&f), MU_LIMIT_COMMUNICATION); /* of half a second, 0.2 are for the slow rank */
+	run->imbalance = 0.3;
+	f = mu_report_facts_of_run(run);
+	assert_int_equal(mu_report_limit(&f), MU_LIMIT_IMBALANCE);
 	mu_report_run_free(run);
 	mu_report_release(&report);
 }
