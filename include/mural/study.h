@@ -34,18 +34,21 @@ extern "C" {
 
 #define MURAL_STUDY_MOST 32 /* values on a list */
 #define MURAL_STUDY_WORD 32 /* bytes of one that is a word */
+#define MURAL_STUDY_WARM_UP UINT32_MAX /* as the kind needs: 2 steps; heterogeneity 40, by then shares have settled */
 
 /* What points can differ in. X(enum, option of `mural study` with the values, option of `mural train` that a value goes to or ""
  * for numbers, values when nobody gives some, help). Without values: ranks are 1, 2, 4, ... up to the cores or, at most 8, to what
  * the hosts or the emulated cluster have; the others stay as configured. */
-#define MURAL_STUDY_AXIS_LIST(X)                                                                              \
-	X(MURAL_AXIS_RANKS, "--ranks", "", "", "numbers of ranks (default 1, 2, 4, ... up to what there is)") \
-	X(MURAL_AXIS_BATCH, "--batches", "", "16", "images per rank and step (default 16)")                   \
-	X(MURAL_AXIS_ACCUMULATION, "--accumulations", "", "1", "micro-batches per step (default 1)")          \
-	X(MURAL_AXIS_PRECISION, "--precisions", "--precision", "fp32", "types (default fp32)")                \
-	X(MURAL_AXIS_OPTIMIZER, "--optimizers", "--optimizer", "", "optimizers (default as configured)")      \
-	X(MURAL_AXIS_PLACEMENT, "--placements", "--placement", "",                                            \
-	  "pack: fill a node before the next; spread: a rank on each node before any has two (default as configured)")
+#define MURAL_STUDY_AXIS_LIST(X)                                                                                       \
+	X(MURAL_AXIS_RANKS, "--ranks", "", "", "numbers of ranks (default 1, 2, 4, ... up to what there is)")          \
+	X(MURAL_AXIS_BATCH, "--batches", "", "16", "images per rank and step (default 16)")                            \
+	X(MURAL_AXIS_ACCUMULATION, "--accumulations", "", "1", "micro-batches per step (default 1)")                   \
+	X(MURAL_AXIS_PRECISION, "--precisions", "--precision", "fp32", "types (default fp32)")                         \
+	X(MURAL_AXIS_OPTIMIZER, "--optimizers", "--optimizer", "", "optimizers (default as configured)")               \
+	X(MURAL_AXIS_PLACEMENT, "--placements", "--placement", "",                                                     \
+	  "pack: fill a node before the next; spread: a rank on each node before any has two (default as configured)") \
+	X(MURAL_AXIS_BALANCE, "--balances", "--balance", "",                                                           \
+	  "how a batch is shared out: equal, auto (default as configured)")
 
 typedef enum mural_study_axis {
 #define MURAL_X(name, option, sets, values, help) name,
@@ -69,7 +72,9 @@ typedef enum mural_study_axis {
 	X(MURAL_STUDY_PRECISION, "precision", MURAL_AXIS_PRECISION, "fp32,bf16",                     \
 	  "type of parameters and activations, for each number of ranks")                            \
 	X(MURAL_STUDY_OPTIMIZER, "optimizer", MURAL_AXIS_OPTIMIZER, "AdamW,SGD,Lion,Lamb",           \
-	  "optimizers, for each number of ranks")
+	  "optimizers, for each number of ranks")                                                    \
+	X(MURAL_STUDY_HETEROGENEITY, "heterogeneity", MURAL_AXIS_BALANCE, "equal,auto",              \
+	  "equal shares of the batch against balanced ones, for each number of ranks")
 
 typedef enum mural_study_kind {
 #define MURAL_X(name, text, axis, values, help) name,
@@ -93,7 +98,7 @@ typedef struct mural_study_settings {
 	double fraction; /* of the data set: per rank in a weak study (default 0.1), elsewhere of each run (default 1) */
 	uint32_t rounds; /* runs of each point, >= 1; default 3 */
 	uint32_t steps; /* measured steps of a run; 0: whole epochs, as configured, with accuracy. Default 10 */
-	uint32_t warm_up; /* steps before them that do not count; default 2 */
+	uint32_t warm_up; /* steps before them that do not count; default MURAL_STUDY_WARM_UP */
 	/* Real hosts to run on: each point takes as many of their slots as it has ranks. All zero: this machine. `ranks` stays 0. */
 	mural_hosts_choice hosts;
 	const char *slurm; /* each run is a Slurm job, started by srun with these options ("" = none); NULL: no Slurm */

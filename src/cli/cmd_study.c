@@ -47,7 +47,7 @@ static const struct {
         [FRACTION] = {"--fraction", "X", "of the data set (default 1); weak: for each rank (default 0.1)"},
         [ROUNDS] = {"--rounds", "N", "runs of each point (default 3)"},
         [STEPS] = {"--steps", "N", "measured steps of each run (default 10)"},
-        [WARM_UP] = {"--warm-up", "N", "steps before them that do not count (default 2)"},
+        [WARM_UP] = {"--warm-up", "N", "steps before them that do not count (default 2; heterogeneity: 40)"},
         [HOSTFILE] = {"--hostfile", "FILE", "hosts with slots; each point takes as many as it has ranks"},
         [INCLUDE] = {"--include", "HOSTS", "only these hosts and slots of them: c1@c2:0,2"},
         [EXCLUDE] = {"--exclude", "HOSTS", "not these hosts, or not these slots of them"},

@@ -101,14 +101,15 @@ mural_status mural_study_values_read(mural_study_values *values, mural_study_axi
 
 void mural_study_defaults(mural_study_settings *settings)
 {
-	*settings = (mural_study_settings){.rounds = 3, .steps = 10, .warm_up = 2};
+	*settings = (mural_study_settings){.rounds = 3, .steps = 10, .warm_up = MURAL_STUDY_WARM_UP};
 }
 
 static mural_status check(const mural_study_settings *s, mural_error *err)
 {
 	if (!s->program || !s->folder || s->rounds == 0)
 		return mu_fail(err, MURAL_USAGE, NULL, "a study needs a program, a folder and at least one round");
-	if (s->rounds > 1000 || s->steps > MOST_NUMBER || s->warm_up > MOST_NUMBER)
+	if (s->rounds > 1000 || s->steps > MOST_NUMBER ||
+	    (s->warm_up > MOST_NUMBER && s->warm_up != MURAL_STUDY_WARM_UP))
 		return mu_fail(err, MURAL_USAGE, NULL, "rounds, steps or warm-up steps are far too many");
 	if (s->fraction < 0 || s->fraction > 1)
 		return mu_fail(err, MURAL_USAGE, NULL,
@@ -130,6 +131,8 @@ mural_status mu_study_fill(mu_study *study, const mural_study_settings *settings
 		if (s->values[a].n == 0 && *values)
 			MU_TRY(mural_study_values_read(&s->values[a], a, values, err));
 	}
+	if (s->warm_up == MURAL_STUDY_WARM_UP)
+		s->warm_up = s->kind == MURAL_STUDY_HETEROGENEITY ? 40 : 2;
 	if (s->fraction == 0)
 		s->fraction = s->kind == MURAL_STUDY_WEAK ? 0.1 : 1;
 	return MURAL_OK;

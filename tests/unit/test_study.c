@@ -68,6 +68,16 @@ static void test_points(void **state)
 	assert_int_equal(study.n_points, 12);
 	assert_string_equal(study.points[11].name, "optimizer-r4-b16-fp32-Lamb");
 	assert_null(study.points[11].words[MURAL_AXIS_PLACEMENT]);
+	assert_int_equal(study.settings.warm_up, 2);
+	release(&study);
+
+	s = settings_of(MURAL_STUDY_HETEROGENEITY);
+	s.warm_up = MURAL_STUDY_WARM_UP;
+	plan(&study, &s);
+	assert_int_equal(study.n_points, 6);
+	assert_string_equal(study.points[5].name, "heterogeneity-r4-b16-fp32-auto");
+	assert_string_equal(study.points[0].words[MURAL_AXIS_BALANCE], "equal");
+	assert_int_equal(study.settings.warm_up, 40); /* shares settle within 30 steps */
 	release(&study);
 }
 
