@@ -4,6 +4,6 @@
 
 #define MU_VERSION "0.1.0"
 /* Changes whenever a table (ops, device, comm) or a struct that crosses a module boundary changes shape. */
-#define MU_BUILD_ID "mural-" MU_VERSION "-abi7"
+#define MU_BUILD_ID "mural-" MU_VERSION "-abi8"
 
 #endif

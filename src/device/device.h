@@ -28,6 +28,7 @@ typedef struct mu_device_facts {
 	size_t free_bytes; /* now */
 	bool can_capture;
 	bool shares_host_memory; /* device pointers may be read by the host */
+	char bus[32]; /* "0000:3B:00.0": PCI address of a card, by which meters know it; "" of what is none */
 } mu_device_facts;
 
 typedef struct mu_device_table {

@@ -1,4 +1,5 @@
 /* Which operations a rank computes with, and on which device. SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/affinity.h"
@@ -42,6 +43,7 @@ mural_status mu_engine_open_device(mural_engine *engine, mural_error *err)
 	MU_TRY(mu_device_open(&engine->device, engine->ops->device, host ? 0 : mural_comm_slot(engine->comm), err));
 	MU_TRY(engine->device.table->facts(engine->device.handle, &facts, err));
 	engine->shared = facts.shares_host_memory;
+	snprintf(engine->bus, sizeof engine->bus, "%s", facts.bus);
 	engine->can_replay = facts.can_capture && !engine->config.run.eager;
 	engine->threads = engine->config.run.threads;
 	if (engine->threads == 0)

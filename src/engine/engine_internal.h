@@ -85,6 +85,7 @@ struct mural_engine {
 	unsigned threads;
 
 	bool shared; /* the host reads and writes the device's memory */
+	char bus[sizeof((mu_device_facts *)0)->bus]; /* the card's address, "" on processors */
 	bool can_replay; /* the device captures, and nobody forbids it */
 	mu_replay replayed_micro,
 	        replayed_update; /* forward and backward of one micro-batch; from gradients to weights */

@@ -70,7 +70,8 @@ static mural_status begin(mu_run *r, mural_error *err)
 	MU_TRY(mural_engine_create(&r->engine, &settings, err));
 	MU_TRY(load(r, err));
 	MU_TRY(mural_engine_train_begin(r->engine, err));
-	MU_TRY(mu_run_energy_begin(&r->energy, r->comm, NULL, err)); /* the engine trains on processors */
+	const char *card = r->engine->bus[0] ? r->engine->bus : NULL;
+	MU_TRY(mu_run_energy_begin(&r->energy, r->comm, card, err));
 	MU_TRY(mu_run_open_files(r, err));
 	return make_history(r, err);
 }

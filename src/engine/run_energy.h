@@ -1,7 +1,7 @@
 /* Energy of a run's steps, over all ranks: what the processors and cards used from a step's beginning to its end. Reading
  * data for the steps is in it, evaluations and checkpoints are not.
  *
- *     mu_run_energy_begin(energy, comm, NULL, err);    all ranks, once
+ *     mu_run_energy_begin(energy, comm, card, err);    all ranks, once
  *     mu_run_energy_go(energy);                        a stretch of steps begins
  *     mu_run_energy_note(energy);                      after each step; cheap
  *     mu_run_energy_settle(energy, comm, sums, err);   all ranks: the stretch ends, and its joules are added up

@@ -20,7 +20,7 @@ typedef struct mu_nvml { /* zero-initialise */
 	char why[256]; /* "" when it works */
 } mu_nvml;
 
-/* bus: the card's PCI address as CUDA tells it, "00000000:3B:00.0"; NULL: the first card of the machine. */
+/* bus: the card's PCI address as CUDA tells it, "0000:3B:00.0"; NULL: the first card of the machine. */
 void mu_nvml_open(mu_nvml *nvml, const char *bus);
 
 /* Joules since it was opened; NaN when that cannot be measured. */

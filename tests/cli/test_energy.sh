@@ -54,6 +54,41 @@ touch "$work/done"
 wait
 says "$work/moving/result.json" '"joules": (0\.|[1-9])'
 
+# A card whose counter grows by 12 J at each reading (one per stretch of steps, and one in five seconds on a slow machine).
+# number FILE KEY: of "energy" in a result
+number() {
+	sed -n '/"energy": {/,/}/s/.*"'"$2"'": \([0-9.e+-]*\),*$/\1/p' "$1"
+}
+echo 5000000 >"$domain/energy_uj"
+mkdir "$work/modules"
+ln -s "$(dirname "$mural")/../lib/test/fake_cuda.so" "$work/modules/mural_cuda.so"
+on_card() {
+	MURAL_MODULE_PATH=$work/modules FAKE_NVML_ENERGY=1000 FAKE_NVML_STEP=12000 train --ops cuda "$@"
+}
+export MURAL_NVML
+MURAL_NVML=$(dirname "$mural")/../lib/test/fake_nvml.so
+on_card --epochs 2 --run-dir "$work/card"
+says "$work/card/result.json" '"meters": "RAPL \(package-0\), NVML"'
+says "$work/card/result.json" '"not_measurable": null'
+joules=$(number "$work/card/result.json" gpu_joules)
+awk -v j="${joules:-0}" 'BEGIN { exit !(j >= 24 && j % 12 == 0) }' || wrong "a card that used $joules J" "$work/card/result.json"
+[ "$(number "$work/card/result.json" joules)" = "$joules" ] || wrong 'the sum of both' "$work/card/result.json"
+awk -v j="$(number "$work/card/result.json" joules_per_image)" -v all="$joules" 'BEGIN { exit j * 32 != all }' ||
+	wrong 'joules per image in the result' "$work/card/result.json"
+awk -F, -v all="$joules" 'NR > 1 {
+	sum += $5
+	wrong += $4 != 0 || $5 < 12 || $5 % 12 || $7 * 16 != $5 || ($6 * $3 / $5 - 1) ^ 2 > 1e-3
+}
+END { exit wrong || sum != all || NR != 3 }' "$work/card/energy.csv" || wrong "a card's rows in energy.csv" "$work/card/energy.csv"
+
+# The card is known and its driver's library is not there: the sum is not known either, and the reason is told.
+MURAL_NVML=none.so
+on_card --epochs 1 --run-dir "$work/no-driver"
+says "$work/no-driver/result.json" '"joules": null'
+says "$work/no-driver/result.json" '"not_measurable": "GPUs: there is no NVIDIA driver \(none.so was not found\)"'
+awk -F, 'NR == 2 && ($4 != "0.000" || $5 $6 $7 != "") { exit 1 }' "$work/no-driver/energy.csv" ||
+	wrong 'energy.csv with half of it known' "$work/no-driver/energy.csv"
+
 # Without counters the run is the same, and says why.
 export MURAL_POWERCAP=$work/none
 train --epochs 1 --run-dir "$work/without"

@@ -1,14 +1,14 @@
-/* NVIDIA's library with one made-up card, for tests/unit/test_energy.c. The environment says what the card shows:
+/* NVIDIA's library with one made-up card, for tests/unit/test_energy.c and tests/cli/test_energy.sh. The environment says what the
+ * card shows:
  *     FAKE_NVML_ENERGY   millijoules so far; not set: the card has no such counter
+ *     FAKE_NVML_STEP     millijoules more at each reading after the first
  *     FAKE_NVML_POWER    milliwatts
  *     FAKE_NVML_FAILS    every call fails
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define SHOWN __attribute__((visibility("default")))
-#define BUS "00000000:3B:00.0"
 
 SHOWN int nvmlInit_v2(void);
 SHOWN int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
@@ -38,10 +38,14 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device)
 	return index == 0 ? answer() : NOT_FOUND;
 }
 
+/* 0000:3B:00.0, in any of the ways in which numbers can be written there. */
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device)
 {
+	unsigned domain, number, slot, function;
 	*device = &card;
-	return strcmp(bus, BUS) == 0 ? answer() : NOT_FOUND;
+	if (sscanf(bus, "%x:%x:%x.%x", &domain, &number, &slot, &function) != 4)
+		return NOT_FOUND;
+	return domain == 0 && number == 0x3B && slot == 0 && function == 0 ? answer() : NOT_FOUND;
 }
 
 int nvmlDeviceGetName(void *device, char *name, unsigned length)
@@ -52,10 +56,12 @@ int nvmlDeviceGetName(void *device, char *name, unsigned length)
 
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules)
 {
-	const char *text = getenv("FAKE_NVML_ENERGY");
+	static unsigned long long more;
+	const char *text = getenv("FAKE_NVML_ENERGY"), *step = getenv("FAKE_NVML_STEP");
 	if (!text || device != &card)
 		return NOT_SUPPORTED;
-	*millijoules = strtoull(text, NULL, 10);
+	*millijoules = strtoull(text, NULL, 10) + more;
+	more += step ? strtoull(step, NULL, 10) : 0;
 	return answer();
 }
 

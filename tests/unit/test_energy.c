@@ -48,6 +48,7 @@ static int setup(void **state)
 	setenv("MURAL_POWERCAP", folder, 1);
 	setenv("MURAL_NVML", MU_TEST_BINARY_DIR "/lib/test/fake_nvml.so", 1);
 	unsetenv("FAKE_NVML_ENERGY");
+	unsetenv("FAKE_NVML_STEP");
 	unsetenv("FAKE_NVML_POWER");
 	unsetenv("FAKE_NVML_FAILS");
 	return 0;
@@ -163,7 +164,7 @@ static void test_card_that_counts(void **state)
 	mu_nvml nvml;
 	setenv("FAKE_NVML_ENERGY", "5000", 1);
 	setenv("FAKE_NVML_POWER", "75500", 1);
-	mu_nvml_open(&nvml, "00000000:3B:00.0");
+	mu_nvml_open(&nvml, "0000:3B:00.0");
 	assert_string_equal(nvml.why, "");
 	assert_string_equal(nvml.name, "Card of Paper");
 	near(mu_nvml_watts(&nvml), 75.5);

@@ -74,6 +74,8 @@ static mural_status cuda_facts(mu_device_handle *device, mu_device_facts *facts,
 	MU_TRY(make_current(device, err));
 	MU_TRY(mu_cuda_said(cudaGetDeviceProperties(&properties, device->index), "a question about itself", err));
 	snprintf(facts->name, sizeof facts->name, "%.127s", properties.name);
+	MU_TRY(mu_cuda_said(cudaDeviceGetPCIBusId(facts->bus, (int)sizeof facts->bus, device->index),
+	                    "a question about its address", err));
 	return mu_cuda_said(cudaMemGetInfo(&facts->free_bytes, &facts->total_bytes), "a question about its memory",
 	                    err);
 }
