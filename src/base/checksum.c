@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PIECE ((size_t)1 << 20) /* bytes read at once */
+#define BUFFER ((size_t)1 << 20) /* bytes read at once */
 
 static const uint64_t P1 = 0x9E3779B185EBCA87u, P2 = 0xC2B2AE3D27D4EB4Fu, P3 = 0x165667B19E3779F9u,
                       P4 = 0x85EBCA77C2B2AE63u, P5 = 0x27D4EB2F165667C5u;
@@ -105,34 +105,88 @@ uint64_t mu_checksum_of(const void *bytes, size_t n)
 	return mu_checksum_value(&sum);
 }
 
-static mural_status read_through(int fd, const char *path, unsigned char *piece, mu_checksum *sum, mural_error *err)
+static void add_piece(mu_checksum *pieces, uint64_t sum)
+{
+	uint64_t digits = htobe64(sum);
+	mu_checksum_add(pieces, &digits, sizeof digits);
+}
+
+uint64_t mu_checksum_of_pieces(const uint64_t *pieces, size_t n)
+{
+	mu_checksum all;
+	mu_checksum_init(&all);
+	for (size_t i = 0; i < n; i++)
+		add_piece(&all, pieces[i]);
+	return mu_checksum_value(&all);
+}
+
+void mu_checksum_run_init(mu_checksum_run *run, uint64_t piece)
+{
+	run->piece = piece;
+	mu_checksum_init(&run->now);
+	mu_checksum_init(&run->pieces);
+}
+
+static void end_piece(mu_checksum_run *run)
+{
+	add_piece(&run->pieces, mu_checksum_value(&run->now));
+	mu_checksum_init(&run->now);
+}
+
+void mu_checksum_run_add(mu_checksum_run *run, const void *bytes, size_t n)
+{
+	const unsigned char *at = bytes;
+	while (n > 0) {
+		uint64_t left = run->piece - run->now.total;
+		size_t take = run->piece && left < n ? (size_t)left : n;
+		mu_checksum_add(&run->now, at, take);
+		if (run->piece && run->now.total == run->piece)
+			end_piece(run);
+		at += take;
+		n -= take;
+	}
+}
+
+uint64_t mu_checksum_run_value(const mu_checksum_run *run)
+{
+	mu_checksum_run last = *run;
+	if (!run->piece)
+		return mu_checksum_value(&run->now);
+	if (last.now.total > 0)
+		end_piece(&last);
+	return mu_checksum_value(&last.pieces);
+}
+
+static mural_status read_through(int fd, const char *path, unsigned char *buffer, mu_checksum_run *run, uint64_t *bytes,
+                                 mural_error *err)
 {
 	for (;;) {
-		ssize_t n = read(fd, piece, PIECE);
+		ssize_t n = read(fd, buffer, BUFFER);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return mu_fail(err, MURAL_FAILED, path, "cannot read the file: %s", strerror(errno));
 		if (n == 0)
 			return MURAL_OK;
-		mu_checksum_add(sum, piece, (size_t)n);
+		mu_checksum_run_add(run, buffer, (size_t)n);
+		*bytes += (uint64_t)n;
 	}
 }
 
-mural_status mu_checksum_file(const char *path, uint64_t *bytes, uint64_t *value, mural_error *err)
+mural_status mu_checksum_file(const char *path, uint64_t piece, uint64_t *bytes, uint64_t *value, mural_error *err)
 {
-	mu_checksum sum;
-	mu_checksum_init(&sum);
+	mu_checksum_run run;
+	mu_checksum_run_init(&run, piece);
+	*bytes = 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return mu_fail(err, errno == ENOENT || errno == ENOTDIR ? MURAL_DATA : MURAL_FAILED, path,
 		               "cannot open the file: %s", strerror(errno));
-	unsigned char *piece = malloc(PIECE);
-	mural_status status = piece ? read_through(fd, path, piece, &sum, err)
-	                            : mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory to read the file");
-	free(piece);
+	unsigned char *buffer = malloc(BUFFER);
+	mural_status status = buffer ? read_through(fd, path, buffer, &run, bytes, err)
+	                             : mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory to read the file");
+	free(buffer);
 	close(fd);
-	*bytes = sum.total;
-	*value = mu_checksum_value(&sum);
+	*value = mu_checksum_run_value(&run);
 	return status;
 }

@@ -26,7 +26,22 @@ uint64_t mu_checksum_value(const mu_checksum *sum);
 
 uint64_t mu_checksum_of(const void *bytes, size_t n);
 
-/* Size and checksum of a file. MURAL_DATA when it is not there, MURAL_FAILED when it cannot be read. */
-mural_status mu_checksum_file(const char *path, uint64_t *bytes, uint64_t *value, mural_error *err);
+/* The checksum of pieces: of a file cut into pieces of one size (the last may be shorter), so that many threads can sum them up. It is
+ * the checksum of the pieces' checksums in their order, eight bytes each, the most significant first: the digits that xxhsum prints. */
+#define MU_CHECKSUM_PIECE ((uint64_t)1 << 20) /* bytes; what this version writes */
+uint64_t mu_checksum_of_pieces(const uint64_t *pieces, size_t n);
+
+/* The same of bytes that come one after the other. */
+typedef struct mu_checksum_run {
+	uint64_t piece; /* bytes; 0: the bytes are not cut, and their own checksum is the value */
+	mu_checksum now, pieces; /* of the piece under way; of those before it */
+} mu_checksum_run;
+
+void mu_checksum_run_init(mu_checksum_run *run, uint64_t piece);
+void mu_checksum_run_add(mu_checksum_run *run, const void *bytes, size_t n);
+uint64_t mu_checksum_run_value(const mu_checksum_run *run);
+
+/* Size and checksum of a file, cut into pieces or (0) not. MURAL_DATA when it is not there, MURAL_FAILED when it cannot be read. */
+mural_status mu_checksum_file(const char *path, uint64_t piece, uint64_t *bytes, uint64_t *value, mural_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 
 #define PIECE ((size_t)4 << 20) /* bytes between two looks at `stop` */
 #define PUSH ((size_t)16 << 20) /* bytes that the system is told to write at once */
+#define DIRECT ((size_t)16 << 20) /* bytes of one write past the page cache: enough for a disk to be busy between two */
 
 static mural_status fail(mural_error *err, const char *path, const char *what)
 {
@@ -114,7 +115,7 @@ mural_status mu_file_begin(mu_file *file, const char *path, mural_error *err)
 {
 	char folder[PATH_MAX];
 	*file = (mu_file){0};
-	mu_checksum_init(&file->sum);
+	mu_checksum_run_init(&file->sum, MU_CHECKSUM_PIECE);
 	if (strlen(path) >= PATH_MAX - 64)
 		return too_long(path, err);
 	if (*path == '\0')
@@ -138,11 +139,16 @@ mural_status mu_file_begin(mu_file *file, const char *path, mural_error *err)
 /* Has the system begin with what was written since the last time. A hint: what cannot take it is synced at the end. */
 static void push(mu_file *file)
 {
-	if (*file->beside && file->sum.total - file->pushed >= PUSH && fflush(file->out) == 0) {
-		sync_file_range(fileno(file->out), (off64_t)file->pushed, (off64_t)(file->sum.total - file->pushed),
+	if (*file->beside && file->put - file->pushed >= PUSH && fflush(file->out) == 0) {
+		sync_file_range(fileno(file->out), (off64_t)file->pushed, (off64_t)(file->put - file->pushed),
 		                SYNC_FILE_RANGE_WRITE);
-		file->pushed = file->sum.total;
+		file->pushed = file->put;
 	}
+}
+
+static mural_status given_up(const mu_file *file, mural_error *err)
+{
+	return mu_fail(err, MURAL_STOPPED, file->path, "writing the file was given up");
 }
 
 mural_status mu_file_put(mu_file *file, const void *bytes, size_t n, const atomic_bool *stop, mural_error *err)
@@ -151,13 +157,65 @@ mural_status mu_file_put(mu_file *file, const void *bytes, size_t n, const atomi
 	while (n > 0) {
 		size_t piece = n < PIECE ? n : PIECE;
 		if (stop && atomic_load(stop))
-			return mu_fail(err, MURAL_STOPPED, file->path, "writing the file was given up");
+			return given_up(file, err);
 		if (fwrite(at, 1, piece, file->out) != piece)
 			return fail(err, file->path, "cannot write the file");
-		mu_checksum_add(&file->sum, at, piece);
+		mu_checksum_run_add(&file->sum, at, piece);
+		file->put += piece;
 		push(file);
 		at += piece;
 		n -= piece;
+	}
+	return MURAL_OK;
+}
+
+/* Past the page cache, or through it. false: the file system has no such choice, and does the other thing. */
+static bool go_direct(int fd, bool direct)
+{
+	int flags = fcntl(fd, F_GETFL);
+	return flags >= 0 && fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+/* Bytes written at the file's end so far, at most n; -1 with errno. */
+static ssize_t write_there(const mu_file *file, const void *bytes, size_t n)
+{
+	ssize_t written;
+	do
+		written = pwrite(fileno(file->out), bytes, n, (off_t)file->put);
+	while (written < 0 && errno == EINTR);
+	if (written == 0)
+		errno = EIO;
+	return written > 0 ? written : -1;
+}
+
+mural_status mu_file_put_pages(mu_file *file, const void *bytes, size_t n, const atomic_bool *stop, mural_error *err)
+{
+	const char *at = bytes;
+	if (!*file->beside)
+		return mu_file_put(file, bytes, n, stop, err); /* a device or a pipe has no places */
+	int fd = fileno(file->out);
+	bool direct = go_direct(fd, true);
+	while (n > 0) {
+		/* A part of a page, what the disk left over of a request or what it does not like goes the plain way. */
+		if (direct && (n < MU_FILE_PAGE || file->put % MU_FILE_PAGE))
+			direct = !go_direct(fd, false);
+		size_t piece = n < DIRECT ? n : DIRECT;
+		if (direct)
+			piece -= piece % MU_FILE_PAGE;
+		if (stop && atomic_load(stop))
+			return given_up(file, err);
+		ssize_t written = write_there(file, at, piece);
+		if (written < 0 && errno == EINVAL && direct && go_direct(fd, false)) {
+			direct = false;
+			continue;
+		}
+		if (written < 0)
+			return fail(err, file->path, "cannot write the file");
+		file->put += (uint64_t)written;
+		at += written;
+		n -= (size_t)written;
+		if (!direct)
+			push(file);
 	}
 	return MURAL_OK;
 }

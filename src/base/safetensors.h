@@ -9,8 +9,6 @@
 #ifndef MU_BASE_SAFETENSORS_H
 #define MU_BASE_SAFETENSORS_H
 
-#include <stdatomic.h>
-
 #include "base/fail.h"
 #include "base/types.h"
 
@@ -60,22 +58,27 @@ mural_status mu_safetensors_write(const char *path, mu_safetensors_item *items, 
 mural_status mu_safetensors_write_noted(const char *path, mu_safetensors_item *items, size_t n,
                                         const mu_safetensors_note *notes, size_t n_notes, mural_error *err);
 
-/* Everything of a file to write. Borrowed; `items` gets sorted. */
-typedef struct mu_safetensors_content {
-	mu_safetensors_item *items;
-	size_t n_items;
-	const mu_safetensors_note *notes; /* more metadata */
-	size_t n_notes;
-} mu_safetensors_content;
+/* A file as it will lie on the disk: its header, and where each tensor's bytes come. */
+typedef struct mu_safetensors_part {
+	uint64_t begin; /* in the file */
+	const void *data; /* borrowed, but for the header; may lie in a device's memory */
+} mu_safetensors_part;
 
-/* A write that takes a while, and that another thread may look after. */
-typedef struct mu_safetensors_writing {
-	const atomic_bool *stop; /* in: gives up (MURAL_STOPPED) when it becomes true; NULL = never */
-	uint64_t bytes, checksum; /* out: of the file, computed on the way */
-} mu_safetensors_writing;
+typedef struct mu_safetensors_layout { /* zero-initialise */
+	uint64_t bytes; /* of the file */
+	char *header; /* with its length in front */
+	mu_safetensors_part
+	        *parts; /* the header, then tensors that are not empty; in the file's order, without holes */
+	size_t n_parts;
+} mu_safetensors_layout;
 
-/* The same with more metadata. writing may be NULL. */
-mural_status mu_safetensors_write_content(const char *path, const mu_safetensors_content *content,
-                                          mu_safetensors_writing *writing, mural_error *err);
+/* `items` as above, not needed afterwards; data may be any addresses, which only those read who look at the parts. */
+mural_status mu_safetensors_lay_out(mu_safetensors_layout *layout, mu_safetensors_item *items, size_t n,
+                                    const mu_safetensors_note *notes, size_t n_notes, mural_error *err);
+void mu_safetensors_layout_release(mu_safetensors_layout *layout); /* all-zero is fine */
+/* Writes beside, syncs, renames; parts in host memory. */
+mural_status mu_safetensors_write_layout(const char *path, const mu_safetensors_layout *layout, mural_error *err);
+/* The part that holds byte `at` < layout->bytes; *bytes: of it from there on. */
+const void *mu_safetensors_part_at(const mu_safetensors_layout *layout, uint64_t at, uint64_t *bytes);
 
 #endif

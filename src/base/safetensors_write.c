@@ -1,4 +1,5 @@
-/* safetensors: writing. SPDX-License-Identifier: MIT */
+/* safetensors: writing. A file is laid out first, so that everybody writes the same one: piece by piece from here, or from a copy that
+ * others make of it in memory. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/json.h"
 #include "base/safetensors.h"
 
+#define LENGTH_BYTES 8
 #define DATA_ALIGN 8 /* the header is padded with spaces so that tensors begin at a multiple */
 
 static int by_alignment_and_name(const void *a, const void *b)
@@ -41,7 +43,7 @@ static void describe(mu_json *json, const mu_safetensors_item *item, size_t begi
 	mu_json_object_end(json);
 }
 
-/* The header's text, padded; the caller frees it. */
+/* Its length in 8 bytes, then the header's text, padded; the caller frees it, also after a failure. */
 static mural_status make_header(const mu_safetensors_item *items, size_t n, const mu_safetensors_note *notes,
                                 size_t n_notes, char **text, size_t *bytes, mural_error *err)
 {
@@ -51,6 +53,7 @@ static mural_status make_header(const mu_safetensors_item *items, size_t n, cons
 	FILE *memory = open_memstream(text, bytes);
 	if (!memory)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the header of %zu tensors", n);
+	fwrite("\0\0\0\0\0\0\0", 1, LENGTH_BYTES, memory);
 	mu_json_init(&json, memory, MU_JSON_COMPACT);
 	mu_json_object_begin(&json, NULL);
 	mu_json_object_begin(&json, "__metadata__");
@@ -68,53 +71,74 @@ static mural_status make_header(const mu_safetensors_item *items, size_t n, cons
 		putc(' ', memory);
 	if (fclose(memory) != 0 || !finished)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the header of %zu tensors", n);
+	for (int i = 0; i < LENGTH_BYTES; i++)
+		(*text)[i] = (char)(unsigned char)((uint64_t)(*bytes - LENGTH_BYTES) >> 8 * i);
 	return MURAL_OK;
 }
 
-static mural_status put_all(mu_file *file, const char *header, size_t bytes, const mu_safetensors_content *content,
-                            const atomic_bool *stop, mural_error *err)
+static void add_part(mu_safetensors_layout *layout, const void *data, size_t bytes)
 {
-	unsigned char length[8];
-	for (int i = 0; i < 8; i++)
-		length[i] = (unsigned char)((uint64_t)bytes >> 8 * i);
-	MU_TRY(mu_file_put(file, length, sizeof length, stop, err));
-	MU_TRY(mu_file_put(file, header, bytes, stop, err));
-	for (size_t i = 0; i < content->n_items; i++)
-		MU_TRY(mu_file_put(file, content->items[i].data, item_bytes(&content->items[i]), stop, err));
-	return MURAL_OK;
+	if (bytes == 0)
+		return;
+	layout->parts[layout->n_parts++] = (mu_safetensors_part){layout->bytes, data};
+	layout->bytes += bytes;
 }
 
-static mural_status write_file(const char *path, const char *header, size_t bytes,
-                               const mu_safetensors_content *content, mu_safetensors_writing *writing, mural_error *err)
+mural_status mu_safetensors_lay_out(mu_safetensors_layout *layout, mu_safetensors_item *items, size_t n,
+                                    const mu_safetensors_note *notes, size_t n_notes, mural_error *err)
 {
-	mu_file file = {0};
-	MU_TRY(mu_file_begin(&file, path, err));
-	mural_status status = put_all(&file, header, bytes, content, writing->stop, err);
-	if (status != MURAL_OK) {
-		mu_file_abandon(&file);
-		return status;
-	}
-	writing->bytes = file.sum.total;
-	writing->checksum = mu_checksum_value(&file.sum);
-	return mu_file_commit(&file, err);
-}
-
-mural_status mu_safetensors_write_content(const char *path, const mu_safetensors_content *content,
-                                          mu_safetensors_writing *writing, mural_error *err)
-{
-	char *header;
-	size_t bytes, n = content->n_items;
-	mu_safetensors_item *items = content->items;
-	mu_safetensors_writing unwatched = {0};
+	size_t header_bytes = 0;
+	*layout = (mu_safetensors_layout){0};
 	if (n)
 		qsort(items, n, sizeof *items, by_alignment_and_name);
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(items[i - 1].name, items[i].name) == 0)
 			return mu_bug(err, "two tensors of one name for a safetensors file");
-	mural_status status = make_header(items, n, content->notes, content->n_notes, &header, &bytes, err);
+	layout->parts = calloc(n + 1, sizeof *layout->parts);
+	mural_status status =
+	        layout->parts ? make_header(items, n, notes, n_notes, &layout->header, &header_bytes, err)
+	                      : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for a table of %zu tensors", n);
+	if (status != MURAL_OK) {
+		mu_safetensors_layout_release(layout);
+		return status;
+	}
+	add_part(layout, layout->header, header_bytes);
+	for (size_t i = 0; i < n; i++)
+		add_part(layout, items[i].data, item_bytes(&items[i]));
+	return MURAL_OK;
+}
+
+void mu_safetensors_layout_release(mu_safetensors_layout *layout)
+{
+	free(layout->header);
+	free(layout->parts);
+	*layout = (mu_safetensors_layout){0};
+}
+
+const void *mu_safetensors_part_at(const mu_safetensors_layout *layout, uint64_t at, uint64_t *bytes)
+{
+	size_t low = 0, high = layout->n_parts; /* parts[low] begins at or before it, parts[high] behind it */
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+		*(layout->parts[middle].begin <= at ? &low : &high) = middle;
+	}
+	*bytes = (high < layout->n_parts ? layout->parts[high].begin : layout->bytes) - at;
+	return (const char *)layout->parts[low].data + (at - layout->parts[low].begin);
+}
+
+mural_status mu_safetensors_write_layout(const char *path, const mu_safetensors_layout *layout, mural_error *err)
+{
+	mu_file file = {0};
+	uint64_t bytes;
+	mural_status status = MURAL_OK;
+	MU_TRY(mu_file_begin(&file, path, err));
+	for (uint64_t at = 0; at < layout->bytes && status == MURAL_OK; at += bytes) {
+		const void *part = mu_safetensors_part_at(layout, at, &bytes);
+		status = mu_file_put(&file, part, bytes, NULL, err);
+	}
 	if (status == MURAL_OK)
-		status = write_file(path, header, bytes, content, writing ? writing : &unwatched, err);
-	free(header);
+		return mu_file_commit(&file, err);
+	mu_file_abandon(&file);
 	return status;
 }
 
@@ -126,6 +150,9 @@ mural_status mu_safetensors_write(const char *path, mu_safetensors_item *items, 
 mural_status mu_safetensors_write_noted(const char *path, mu_safetensors_item *items, size_t n,
                                         const mu_safetensors_note *notes, size_t n_notes, mural_error *err)
 {
-	const mu_safetensors_content content = {items, n, notes, n_notes};
-	return mu_safetensors_write_content(path, &content, NULL, err);
+	mu_safetensors_layout layout;
+	MU_TRY(mu_safetensors_lay_out(&layout, items, n, notes, n_notes, err));
+	mural_status status = mu_safetensors_write_layout(path, &layout, err);
+	mu_safetensors_layout_release(&layout);
+	return status;
 }

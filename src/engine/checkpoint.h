@@ -2,6 +2,7 @@
  *
  *     checkpoint.c            the public calls, and loading a set
  *     checkpoint_save.c       saving one, while the training goes on
+ *     checkpoint_image.c      its large files, as they will lie on the disk
  *     checkpoint_find.c       the sets of a run: which there are, which to go on from, which to remove
  *     checkpoint_manifest.c   manifest.json
  *     checkpoint_state.c      state.json
@@ -69,6 +70,7 @@ const char *mu_metric_text(mural_metric metric);
 
 typedef struct mu_manifest { /* zero-initialise */
 	uint64_t step;
+	uint64_t piece; /* the files' checksums are of pieces of so many bytes; 0: of whole files */
 	mu_manifest_note note;
 	mu_manifest_file *files;
 	size_t n_files;

@@ -21,7 +21,10 @@
 #include "engine/checkpoint.h"
 
 #define FORMAT "mural-checkpoint"
-#define VERSION 2
+#define VERSION 3
+#define VERSION_WHOLE 2 /* checksums of whole files, under another name */
+#define SUM "xxh64_of_pieces"
+#define SUM_WHOLE "xxh64"
 #define TAIL ",\n  \"xxh64\": \"%016" PRIx64 "\"\n}\n"
 #define TAIL_BYTES 34
 #define CLOSING "\n}\n" /* of a pretty object; the tail takes its place */
@@ -39,7 +42,7 @@ static void describe(mu_json *json, const mu_manifest_file *file)
 	mu_json_object_begin(json, NULL);
 	mu_json_string(json, "name", file->name);
 	mu_json_unsigned(json, "bytes", file->bytes);
-	mu_json_string(json, "xxh64", sum);
+	mu_json_string(json, SUM, sum);
 	mu_json_object_end(json);
 }
 
@@ -71,6 +74,7 @@ static void write_body(FILE *out, const mu_manifest *manifest)
 	mu_json_string(&json, "format", FORMAT);
 	mu_json_unsigned(&json, "version", VERSION);
 	mu_json_unsigned(&json, "step", manifest->step);
+	mu_json_unsigned(&json, "piece_bytes", manifest->piece);
 	write_note(&json, &manifest->note);
 	mu_json_array_begin(&json, "files");
 	for (size_t i = 0; i < manifest->n_files; i++)
@@ -121,10 +125,10 @@ static bool is_plain_name(const char *name)
 	return name && *name && *name != '.' && strlen(name) < MU_CHECKPOINT_NAME && !strchr(name, '/');
 }
 
-static bool take_file(mu_manifest_file *file, const mu_hjson_value *value)
+static bool take_file(mu_manifest_file *file, const mu_hjson_value *value, const char *key)
 {
 	const mu_hjson_value *name = mu_hjson_member(value, "name"), *bytes = mu_hjson_member(value, "bytes"),
-	                     *sum = mu_hjson_member(value, "xxh64");
+	                     *sum = mu_hjson_member(value, key);
 	char *end;
 	if (!name || !bytes || !sum || !is_plain_name(name->text) || !bytes->number.whole || !sum->text)
 		return false;
@@ -158,20 +162,29 @@ static bool take_note(mu_manifest_note *note, const mu_hjson_value *object)
 	return mu_metric_text(m) != NULL;
 }
 
+/* How the files are summed up; false for a version that is not known. */
+static bool take_piece(mu_manifest *manifest, const mu_hjson_value *version, const mu_hjson_value *piece)
+{
+	if (!version->number.whole || version->number.magnitude == VERSION_WHOLE)
+		return version->number.whole;
+	manifest->piece = piece && piece->number.whole ? piece->number.magnitude : 0;
+	return version->number.magnitude == VERSION && manifest->piece > 0;
+}
+
 static bool take_tree(mu_manifest *manifest, const mu_hjson_value *root)
 {
 	const mu_hjson_value *format = mu_hjson_member(root, "format"), *version = mu_hjson_member(root, "version"),
 	                     *step = mu_hjson_member(root, "step"), *files = mu_hjson_member(root, "files");
-	if (!format || !format->text || strcmp(format->text, FORMAT) != 0 || !version ||
-	    version->number.magnitude != VERSION || !step || !step->number.whole || !files ||
-	    files->kind != MU_HJSON_ARRAY)
+	if (!format || !format->text || strcmp(format->text, FORMAT) != 0 || !version || !step || !step->number.whole ||
+	    !files || files->kind != MU_HJSON_ARRAY ||
+	    !take_piece(manifest, version, mu_hjson_member(root, "piece_bytes")))
 		return false;
 	manifest->step = step->number.magnitude;
 	if (!take_note(&manifest->note, mu_hjson_member(root, "validation")))
 		return false;
 	manifest->files = calloc(files->count + 1, sizeof *manifest->files);
 	for (const mu_hjson_value *file = files->first; file && manifest->files; file = file->next)
-		if (!take_file(&manifest->files[manifest->n_files++], file))
+		if (!take_file(&manifest->files[manifest->n_files++], file, manifest->piece ? SUM : SUM_WHOLE))
 			return false;
 	return manifest->files != NULL;
 }
@@ -186,7 +199,8 @@ static mural_status parse(mu_manifest *manifest, const char *path, const char *t
 	if (taken)
 		return MURAL_OK;
 	return mu_fail(err, MURAL_DATA, path,
-	               "no manifest that this version of Mural can read (" FORMAT ", version %d)", VERSION);
+	               "no manifest that this version of Mural can read (" FORMAT ", version %d or %d)", VERSION_WHOLE,
+	               VERSION);
 }
 
 mural_status mu_manifest_read(mu_manifest *manifest, const char *folder, mural_error *err)
@@ -203,12 +217,12 @@ mural_status mu_manifest_read(mu_manifest *manifest, const char *folder, mural_e
 	return status;
 }
 
-static mural_status verify_file(const mu_manifest_file *file, const char *folder, mural_error *err)
+static mural_status verify_file(const mu_manifest_file *file, uint64_t piece, const char *folder, mural_error *err)
 {
 	char path[MU_CHECKPOINT_FILE];
 	uint64_t bytes, value;
 	path_in(path, folder, file->name);
-	MU_TRY(mu_checksum_file(path, &bytes, &value, err));
+	MU_TRY(mu_checksum_file(path, piece, &bytes, &value, err));
 	if (bytes != file->bytes)
 		return mu_fail(err, MURAL_DATA, path, "the file has %llu bytes, and the manifest says %llu",
 		               (unsigned long long)bytes, (unsigned long long)file->bytes);
@@ -223,7 +237,7 @@ static mural_status verify_file(const mu_manifest_file *file, const char *folder
 mural_status mu_manifest_verify(const mu_manifest *manifest, const char *folder, mural_error *err)
 {
 	for (size_t i = 0; i < manifest->n_files; i++)
-		MU_TRY(verify_file(&manifest->files[i], folder, err));
+		MU_TRY(verify_file(&manifest->files[i], manifest->piece, folder, err));
 	return MURAL_OK;
 }
 

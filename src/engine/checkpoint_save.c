@@ -18,15 +18,13 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "engine/checkpoint.h"
+#include "engine/checkpoint_image.h"
 #include "engine/mirror.h"
-#include "engine/optimizer_state.h"
-#include "engine/weights.h"
 
 struct mu_saving {
 	bool underway; /* the same on all ranks */
-	const mural_engine *engine; /* the thread reads what does not change */
-	mu_mirror mirror; /* what is written: the copy, or what the engine has now */
+	mu_images images; /* what is written: copies, or what the engine has now, which lies in */
+	mu_mirror mirror;
 	mural_metric metric;
 	mu_checkpoint_state state; /* with a history of its own */
 	mu_match matches[MU_MATCHES];
@@ -47,40 +45,10 @@ static void path_in(char path[MU_CHECKPOINT_FILE], const char *folder, const cha
 	snprintf(path, MU_CHECKPOINT_FILE, "%s/%s", folder, name);
 }
 
-static mural_status write_values(mu_saving *s, float *values, const char *path, mu_manifest_file *file,
-                                 mural_error *err)
-{
-	const mu_store view = mu_store_view(&s->mirror.store, values);
-	mu_safetensors_writing writing = {.stop = &s->stop};
-	MU_TRY(mu_engine_write_weights(s->engine, &view, path, &writing, err));
-	file->bytes = writing.bytes;
-	file->checksum = writing.checksum;
-	return MURAL_OK;
-}
-
-static mural_status write_weights(mu_saving *s, const char *path, mu_manifest_file *file, mural_error *err)
-{
-	return write_values(s, mu_store_weights(&s->mirror.store), path, file, err);
-}
-
-static mural_status write_average(mu_saving *s, const char *path, mu_manifest_file *file, mural_error *err)
-{
-	return write_values(s, s->mirror.store.average, path, file, err);
-}
-
-static mural_status write_moments(mu_saving *s, const char *path, mu_manifest_file *file, mural_error *err)
-{
-	mu_safetensors_writing writing = {.stop = &s->stop};
-	MU_TRY(mu_optimizer_state_save(&s->engine->vit, &s->mirror.store, path, &writing, err));
-	file->bytes = writing.bytes;
-	file->checksum = writing.checksum;
-	return MURAL_OK;
-}
-
 static mural_status write_state(mu_saving *s, const char *path, mu_manifest_file *file, mural_error *err)
 {
 	MU_TRY(mu_checkpoint_state_write(path, &s->state, s->matches, s->n_matches, err));
-	return mu_checksum_file(path, &file->bytes, &file->checksum, err);
+	return mu_checksum_file(path, MU_CHECKSUM_PIECE, &file->bytes, &file->checksum, err);
 }
 
 static mu_manifest_note note_of(const mu_saving *s)
@@ -94,22 +62,20 @@ static mu_manifest_note note_of(const mu_saving *s)
 
 static mural_status write_files(mu_saving *s, mural_error *err)
 {
-	static const struct {
-		const char *name;
-		mural_status (*write)(mu_saving *, const char *, mu_manifest_file *, mural_error *);
-	} parts[] = {{MU_CHECKPOINT_MODEL, write_weights},
-	             {MU_CHECKPOINT_OPTIMIZER, write_moments},
-	             {MU_CHECKPOINT_STATE, write_state},
-	             {MU_CHECKPOINT_AVERAGE, write_average}};
-	enum { N = sizeof parts / sizeof *parts };
-	mu_manifest_file files[N] = {0};
-	mu_manifest manifest = {.step = s->state.step, .note = note_of(s), .files = files};
-	manifest.n_files = s->mirror.store.average ? N : N - 1; /* the last is there with an average of weights only */
+	mu_manifest_file files[MU_IMAGES + 1] = {0};
+	mu_manifest manifest = {.step = s->state.step,
+	                        .piece = MU_CHECKSUM_PIECE,
+	                        .note = note_of(s),
+	                        .files = files,
+	                        .n_files = s->images.n + 1};
 	for (size_t i = 0; i < manifest.n_files; i++) {
+		const mu_image *image = i < s->images.n ? &s->images.list[i] : NULL;
+		const char *name = image ? image->name : MU_CHECKPOINT_STATE;
 		char path[MU_CHECKPOINT_FILE];
-		snprintf(files[i].name, sizeof files[i].name, "%s", parts[i].name);
-		path_in(path, s->part, parts[i].name);
-		MU_TRY(parts[i].write(s, path, &files[i], err));
+		snprintf(files[i].name, sizeof files[i].name, "%s", name);
+		path_in(path, s->part, name);
+		MU_TRY(image ? mu_image_write(image, path, &s->stop, &files[i], err)
+		             : write_state(s, path, &files[i], err));
 	}
 	return mu_manifest_write(&manifest, s->part, err);
 }
@@ -220,6 +186,22 @@ static mural_status keep_history(mu_saving *s, const mu_run_totals *totals, mura
 	return MURAL_OK;
 }
 
+static void forget_images(mu_saving *s)
+{
+	mu_images_release(&s->images);
+	mu_mirror_close(&s->mirror);
+}
+
+static mural_status make_images(mural_engine *engine, mu_saving *s, mural_error *err)
+{
+	if (engine->copy) {
+		MU_TRY(mu_images_make(&s->images, engine, &engine->store, err));
+		return mu_images_copy(&s->images, engine, engine->copy, (size_t)engine->plan.checkpoint, err);
+	}
+	MU_TRY(mu_mirror_open(&s->mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_ALL, true, err));
+	return mu_images_make(&s->images, engine, &s->mirror.store, err);
+}
+
 /* Everything the thread will read. */
 static mural_status prepare(mural_engine *engine, mu_saving *s, const mu_run_totals *totals, mural_error *err)
 {
@@ -233,10 +215,7 @@ static mural_status prepare(mural_engine *engine, mu_saving *s, const mu_run_tot
 	s->state.epoch = engine->steps_done / engine->steps_per_epoch;
 	s->state.step_in_epoch = engine->steps_done % engine->steps_per_epoch;
 	s->state.ranks = engine->ranks->size;
-	s->engine = engine;
-	return engine->copy ? mu_mirror_open_in(&s->mirror, &engine->store, &engine->device, engine->copy, err)
-	                    : mu_mirror_open(&s->mirror, &engine->store, &engine->device, engine->shared, MU_MIRROR_ALL,
-	                                     true, err);
+	return make_images(engine, s, err);
 }
 
 static mural_status make(mural_engine *engine, mural_error *err)
@@ -280,7 +259,7 @@ mural_status mu_checkpoint_begin(mural_engine *engine, const char *run_dir, unsi
 static mural_status complete(mural_engine *engine, mu_saving *s, mural_error *err)
 {
 	mural_status status = s->status;
-	mu_mirror_close(&s->mirror);
+	forget_images(s);
 	if (status != MURAL_OK && err && err->status == MURAL_OK)
 		*err = s->err;
 	MU_TRY(mu_comm_agree(engine->comm, status, err));
@@ -320,7 +299,7 @@ void mu_saving_free(mu_saving *saving)
 		return;
 	atomic_store(&saving->stop, true);
 	join(saving);
-	mu_mirror_close(&saving->mirror);
+	forget_images(saving);
 	if (saving->underway && saving->part[0]) /* this rank wrote it, and nobody will name it */
 		mu_checkpoint_remove(saving->part);
 	free(saving->state.totals.epochs);

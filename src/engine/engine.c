@@ -268,7 +268,7 @@ mural_status mural_engine_save_weights(mural_engine *engine, const char *path, m
 		                        err);
 		if (status == MURAL_OK) {
 			mu_store weights = mu_store_view(&mirror.store, saved_weights(engine, &mirror.store));
-			status = mu_engine_write_weights(engine, &weights, path, NULL, err);
+			status = mu_engine_write_weights(engine, &weights, path, err);
 		}
 		mu_mirror_close(&mirror);
 	}

@@ -104,6 +104,7 @@ struct mural_engine {
 	bool any_frozen;
 	bool wants_copy, copies; /* this rank would write, writes checkpoints in the background, from: */
 	void *copy; /* pinned host memory */
+	size_t copy_bytes; /* as planned */
 	mural_memory_plan plan;
 	mu_saving *saving; /* NULL until the first checkpoint */
 
@@ -174,7 +175,10 @@ mural_status mu_engine_keep_loaders(mural_engine *engine, mural_error *err);
 
 /* The weights of a store in host memory as a file, with what it takes to use them. */
 mural_status mu_engine_write_weights(const mural_engine *engine, const mu_store *store, const char *path,
-                                     mu_safetensors_writing *writing, mural_error *err);
+                                     mural_error *err);
+/* That file, to be written by others; here the store may lie anywhere. The caller releases it after success. */
+mural_status mu_engine_lay_out_weights(const mural_engine *engine, const mu_store *store, mu_safetensors_layout *layout,
+                                       mural_error *err);
 
 /* One micro-batch, on the device, as the model wants it. */
 mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data, const mu_batch *batch);

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "data/resize.h"
+#include "engine/checkpoint_image.h"
 #include "engine/engine_internal.h"
-#include "engine/mirror.h"
 
 #define BLOCKS 4
 
@@ -188,6 +188,16 @@ static size_t loader_bytes(const mural_engine *engine, const mural_data *data, b
 	return mu_loader_bytes(&settings);
 }
 
+/* The files that a checkpoint in the background is copied into, for the store as it is laid out. */
+static mural_status measure_copy(mural_engine *engine, mural_error *err)
+{
+	mu_images images;
+	mural_status status = mu_images_make(&images, engine, &engine->store, err);
+	engine->copy_bytes = mu_images_bytes(&images);
+	mu_images_release(&images);
+	return status;
+}
+
 static mural_memory_plan total_up(const mural_engine *engine, size_t capacity, size_t activations, size_t scratch,
                                   size_t exchange)
 {
@@ -197,8 +207,8 @@ static mural_memory_plan total_up(const mural_engine *engine, size_t capacity, s
 	        .optimizer = engine->store.bytes.optimizer + engine->ledger.bytes,
 	        .activations = activations,
 	        .scratch = scratch,
+	        .checkpoint = engine->copies ? engine->copy_bytes : 0,
 	        .loader = loader_bytes(engine, engine->train, true, capacity) + exchange,
-	        .checkpoint = engine->copies ? mu_mirror_bytes(&engine->store) : 0,
 	};
 	/* training is interrupted by evaluations, which have rings of their own */
 	for (size_t i = 0; i < MU_EVALUATED; i++)
@@ -219,6 +229,8 @@ mural_status mu_engine_measure(mural_engine *engine, size_t capacity, mural_memo
 	if (status == MURAL_OK) {
 		for (int b = 0; b < BLOCKS; b++)
 			list[b]->bytes = high_water(list[b]);
+		if (engine->copies)
+			status = measure_copy(engine, err);
 		*plan = total_up(engine, capacity, engine->step.bytes, engine->scratch.bytes, engine->exchange.bytes);
 	}
 	forget_layout(engine);

@@ -62,31 +62,6 @@ mural_status mu_mirror_open(mu_mirror *mirror, const mu_store *store, const mu_d
 	return status;
 }
 
-size_t mu_mirror_bytes(const mu_store *store)
-{
-	size_t spans = 1 + store->settings.moments + store->settings.average;
-	return spans * mu_arena_padded(store->elements * sizeof(float));
-}
-
-mural_status mu_mirror_open_in(mu_mirror *mirror, const mu_store *store, const mu_device *device, void *memory,
-                               mural_error *err)
-{
-	span list[SPANS];
-	*mirror = (mu_mirror){.store = *store, .original = store, .device = device, .borrowed = true};
-	mirror->store.gradients = mirror->store.partial = mirror->store.direction = NULL;
-	list_spans(mirror, list);
-	for (int i = 0; i < SPANS; i++) {
-		if (!list[i].original)
-			continue;
-		*list[i].mirror = memory;
-		memory = (char *)memory + mu_arena_padded(list[i].bytes);
-	}
-	mural_status status = read_spans(mirror, err);
-	if (status != MURAL_OK)
-		mu_mirror_close(mirror);
-	return status;
-}
-
 mural_status mu_mirror_write(mu_mirror *mirror, mural_error *err)
 {
 	span list[SPANS];
@@ -103,7 +78,7 @@ mural_status mu_mirror_write(mu_mirror *mirror, mural_error *err)
 void mu_mirror_close(mu_mirror *mirror)
 {
 	span list[SPANS];
-	if (!mirror->shared && !mirror->borrowed && mirror->original) {
+	if (!mirror->shared && mirror->original) {
 		list_spans(mirror, list);
 		for (int i = 0; i < SPANS; i++)
 			free(*list[i].mirror);

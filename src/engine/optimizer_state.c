@@ -57,8 +57,8 @@ static mural_status list_moments(moments *all, const mu_vit *vit, const mu_store
 	return MURAL_OK;
 }
 
-mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, const char *path,
-                                     mu_safetensors_writing *writing, mural_error *err)
+mural_status mu_optimizer_state_lay_out(const mu_vit *vit, const mu_store *store, mu_safetensors_layout *layout,
+                                        mural_error *err)
 {
 	moments all;
 	MU_TRY(list_moments(&all, vit, store, err));
@@ -66,16 +66,15 @@ mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, c
 	mu_safetensors_note *notes = calloc(all.count + 1, sizeof *notes);
 	mural_status status = MURAL_OK;
 	if (!items || !notes)
-		status = mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the table of %zu moments", all.count);
+		status = mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the table of %zu moments", all.count);
 	for (size_t i = 0; i < all.count && status == MURAL_OK; i++) {
 		const moment *m = &all.list[i];
 		items[i] = (mu_safetensors_item){
 		        .name = m->name, .type = MU_F32, .n_dims = 1, .dims = &m->elements, .data = m->values};
 		notes[i] = (mu_safetensors_note){m->name, m->range};
 	}
-	const mu_safetensors_content content = {items, all.count, notes, all.count};
 	if (status == MURAL_OK)
-		status = mu_safetensors_write_content(path, &content, writing, err);
+		status = mu_safetensors_lay_out(layout, items, all.count, notes, all.count, err);
 	free(items);
 	free(notes);
 	free(all.list);

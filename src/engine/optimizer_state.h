@@ -13,13 +13,11 @@
 #include "engine/store.h"
 #include "model/vit.h"
 
-/* Both work on host memory. */
+/* The file, to be written by others; the store may lie anywhere. The caller releases it after success. */
+mural_status mu_optimizer_state_lay_out(const mu_vit *vit, const mu_store *store, mu_safetensors_layout *layout,
+                                        mural_error *err);
 
-/* writing: for another thread that looks after it; may be NULL. */
-mural_status mu_optimizer_state_save(const mu_vit *vit, const mu_store *store, const char *path,
-                                     mu_safetensors_writing *writing, mural_error *err);
-
-/* MURAL_DATA naming file and tensor when ranges do not tile the parameters, or belong to another model. Nothing is promised of the
+/* Into host memory. MURAL_DATA naming file and tensor when ranges do not tile the parameters, or belong to another model. Nothing is promised of the
  * moments then. Padding stays as it is. */
 mural_status mu_optimizer_state_load(const mu_vit *vit, const mu_store *store, const char *const *paths, size_t n,
                                      mural_error *err);

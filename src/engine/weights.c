@@ -39,15 +39,15 @@ mural_status mu_weights_locate(char found[MU_WEIGHTS_PATH], const char *path, mu
 	return MURAL_OK;
 }
 
-mural_status mu_weights_save(const mu_vit *vit, const mu_store *store, const char *note, const char *path,
-                             mu_safetensors_writing *writing, mural_error *err)
+mural_status mu_weights_lay_out(const mu_vit *vit, const mu_store *store, const char *note,
+                                mu_safetensors_layout *layout, mural_error *err)
 {
 	size_t n = 0;
 	if (store->type != MU_F32)
 		return mu_bug(err, "weights are saved from fp32 only");
 	mu_safetensors_item *items = calloc(count_tensors(vit), sizeof *items);
 	if (!items)
-		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory for the table of weights");
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the table of weights");
 	for (size_t u = 0; u < vit->n_units; u++)
 		for (size_t i = 0; i < vit->units[u].n_tensors; i++) {
 			const mu_tensor *tensor = &vit->units[u].tensors[i];
@@ -58,9 +58,18 @@ mural_status mu_weights_save(const mu_vit *vit, const mu_store *store, const cha
 			                                   .data = place_of(store, u, tensor)};
 		}
 	const mu_safetensors_note told = {MU_WEIGHTS_NOTE_KEY, note};
-	const mu_safetensors_content content = {items, n, &told, note ? 1 : 0};
-	mural_status status = mu_safetensors_write_content(path, &content, writing, err);
+	mural_status status = mu_safetensors_lay_out(layout, items, n, &told, note ? 1 : 0, err);
 	free(items);
+	return status;
+}
+
+mural_status mu_weights_save(const mu_vit *vit, const mu_store *store, const char *note, const char *path,
+                             mural_error *err)
+{
+	mu_safetensors_layout layout;
+	MU_TRY(mu_weights_lay_out(vit, store, note, &layout, err));
+	mural_status status = mu_safetensors_write_layout(path, &layout, err);
+	mu_safetensors_layout_release(&layout);
 	return status;
 }
 

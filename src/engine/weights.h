@@ -14,9 +14,12 @@ mural_status mu_weights_locate(char found[MU_WEIGHTS_PATH], const char *path, mu
 
 /* All work on host memory and on spans of type MU_F32. */
 
-/* The file appears whole or not at all. note: what the tensors do not tell (mu_weights_describe), or NULL.; writing: for another thread that looks after it, or NULL. */
+/* The file appears whole or not at all. note: what the tensors do not tell (mu_weights_describe), or NULL. */
 mural_status mu_weights_save(const mu_vit *vit, const mu_store *store, const char *note, const char *path,
-                             mu_safetensors_writing *writing, mural_error *err);
+                             mural_error *err);
+/* That file, to be written by others; here the store may lie anywhere. The caller releases it after success. */
+mural_status mu_weights_lay_out(const mu_vit *vit, const mu_store *store, const char *note,
+                                mu_safetensors_layout *layout, mural_error *err);
 
 /* MURAL_DATA naming what is missing, unexpected, of another shape or type; nothing is changed then. A read error on the
  * way (MURAL_FAILED) leaves the spans half filled. Padding stays as it is, and what the wish lets differ is told in notes (may be

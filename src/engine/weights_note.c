@@ -23,17 +23,33 @@ static mural_preprocess preprocess_of(const mural_engine *engine, const mural_da
 	return p;
 }
 
-mural_status mu_engine_write_weights(const mural_engine *engine, const mu_store *store, const char *path,
-                                     mu_safetensors_writing *writing, mural_error *err)
+/* What it takes to use the engine's weights; the caller frees it. NULL: no memory. */
+static char *describe(const mural_engine *engine)
 {
 	const mural_data *data = engine->train; /* NULL when nothing is trained */
 	const mural_preprocess preprocess = preprocess_of(engine, data);
 	bool named = data && data->class_names.n == engine->config.model.classes;
-	char *note = mu_weights_describe(&engine->config.model, &preprocess,
-	                                 named ? (const char *const *)data->class_names.names : NULL);
+	return mu_weights_describe(&engine->config.model, &preprocess,
+	                           named ? (const char *const *)data->class_names.names : NULL);
+}
+
+mural_status mu_engine_lay_out_weights(const mural_engine *engine, const mu_store *store, mu_safetensors_layout *layout,
+                                       mural_error *err)
+{
+	char *note = describe(engine);
 	if (!note)
-		return mu_fail(err, MURAL_OUT_OF_MEMORY, path, "no memory to describe the weights");
-	mural_status status = mu_weights_save(&engine->vit, store, note, path, writing, err);
+		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory to describe the weights");
+	mural_status status = mu_weights_lay_out(&engine->vit, store, note, layout, err);
 	free(note);
+	return status;
+}
+
+mural_status mu_engine_write_weights(const mural_engine *engine, const mu_store *store, const char *path,
+                                     mural_error *err)
+{
+	mu_safetensors_layout layout;
+	MU_TRY(mu_engine_lay_out_weights(engine, store, &layout, err));
+	mural_status status = mu_safetensors_write_layout(path, &layout, err);
+	mu_safetensors_layout_release(&layout);
 	return status;
 }

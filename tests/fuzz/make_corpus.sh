@@ -95,20 +95,28 @@ tensors huge '{"w":{"dtype":"F64","shape":[4294967296,4294967296],"data_offsets"
 le64 9223372036854775807 | seed safetensors long-header
 
 # Checkpoints: byte 0 says which of the two files it is. The target closes the manifest with its checksum.
-{
-	printf '\0{\n  "format": "mural-checkpoint",\n  "version": 1,\n  "step": 12,\n  "files": [\n    {\n'
-	printf '      "name": "state.json",\n      "bytes": 9,\n      "xxh64": "0123456789abcdef"\n    }\n  ]'
-} | seed checkpoint manifest
+manifest() { # VERSION MORE SUM
+	printf '\0{\n  "format": "mural-checkpoint",\n  "version": %s,\n  "step": 12,\n%s' "$1" "$2"
+	printf '  "validation": {\n    "best_step": 12,\n    "metric": "top1",\n    "step": 12,\n    "loss": 0.5,\n'
+	printf '    "top1": 0.75,\n    "top5": 1\n  },\n  "files": [\n    {\n'
+	printf '      "name": "state.json",\n      "bytes": 9,\n      "%s": "0123456789abcdef"\n    }\n  ]' "$3"
+}
+manifest 2 '' xxh64 | seed checkpoint manifest-whole
+manifest 3 $'  "piece_bytes": 1048576,\n' xxh64_of_pieces | seed checkpoint manifest
 printf '\0{"format":"mural-checkpoint","version":1,"step":1e30,"files":[{"name":"../x","bytes":-1}]' |
 	seed checkpoint manifest-bad
 {
-	printf '\1{"format": "mural-state", "version": 1, "step": 12, "updates_applied": 12, "epoch": 1,'
+	validated='{"step": 12, "loss": 0.5, "top1": 0.75, "top5": 1}'
+	printf '\1{"format": "mural-state", "version": 2, "step": 12, "updates_applied": 12, "updates_skipped": 0,'
+	printf '"loss_scale": 65536, "clean_updates": 12, "hysteresis": 2, "epoch": 1,'
+	printf '"validation": {"last": %s, "best": %s, "reference": %s, "waited": 0},' "$validated" "$validated" "$validated"
 	printf '"step_in_epoch": 4, "ranks": 2, "must_match": {"model": "vit", "seed": "0"},'
 	printf '"running_epoch": {"images": 32, "loss": 9.5, "top1": 8, "seconds": 1, "energy": {}},'
 	printf '"totals": {"images": 96, "seconds": 3, "evaluation_seconds": 1, "train_loss": 1, "train_accuracy": 0.5,'
 	printf '"test_loss": null, "test_accuracy": null, "test_top5": null}, "phase_seconds": {"data": 0, "forward": 1,'
 	printf '"backward": 1, "communication_exposed": 0, "communication_hidden": 0, "optimizer": 0}, "epochs": ['
-	printf '{"epoch": 1, "train_loss": 2, "train_accuracy": 0.25, "test_loss": null, "test_accuracy": null,'
+	printf '{"epoch": 1, "train_loss": 2, "train_accuracy": 0.25, "validation_loss": 2, "validation_accuracy": 0.5,'
+	printf '"test_loss": null, "test_accuracy": null,'
 	printf '"seconds": 2}]}'
 } | seed checkpoint state
 

@@ -1,6 +1,7 @@
 /* Checkpoints: a set brings everything back bit for bit, every kind of damage is refused by name, and the sets of a run are
  * kept, chosen and removed as promised. timeout: 300
  * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -265,6 +266,44 @@ static void a_set_is_of_one_moment(void **state)
 	destroy(&b);
 }
 
+/* The copy has the files' layout, is made by several threads and summed up in pieces; without it the files are written from where the
+ * tensors are. Either way a set is the same, byte for byte, its manifest included. */
+static void a_copy_makes_the_same_files(void **state)
+{
+	(void)state;
+	static const char *const names[] = {MU_CHECKPOINT_MODEL, MU_CHECKPOINT_OPTIMIZER, MU_CHECKPOINT_AVERAGE,
+	                                    MU_CHECKPOINT_MANIFEST};
+	training t;
+	create(&t, "--ema=0.9", "--mlp-width=12000");
+	begin(&t);
+	step(&t);
+	void *copy = t.engine->copy;
+	assert_non_null(copy);
+	t.engine->threads = 3;
+	assert_int_equal(mural_checkpoint_save(t.engine, folder, 1, NULL), MURAL_OK);
+	char *with[4];
+	size_t n[4];
+	for (int i = 0; i < 4; i++)
+		with[i] = read_bytes(path_of(1, names[i]), &n[i]);
+	assert_true(n[0] > 2 * MU_CHECKSUM_PIECE); /* there are pieces */
+	for (int shared = 0; shared < 2; shared++) { /* a copy from a device; none */
+		size_t bytes;
+		t.engine->shared = shared;
+		t.engine->copy = shared ? NULL : copy;
+		assert_int_equal(mural_checkpoint_save(t.engine, folder, 1, NULL), MURAL_OK);
+		for (int i = 0; i < 4; i++) {
+			char *without = read_bytes(path_of(1, names[i]), &bytes);
+			assert_int_equal(bytes, n[i]);
+			assert_memory_equal(without, with[i], bytes);
+			free(without);
+		}
+	}
+	for (int i = 0; i < 4; i++)
+		free(with[i]);
+	t.engine->copy = copy;
+	destroy(&t);
+}
+
 static bool anything_unfinished(void)
 {
 	char command[MU_CHECKPOINT_FILE + 64];
@@ -365,6 +404,40 @@ static void every_damage_is_refused(void **state)
 	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
 	assert_int_equal(choice.step, 2);
 	assert_string_equal(choice.refused, "");
+}
+
+/* What earlier versions of Mural wrote: version 2, checksums of whole files. */
+static void manifests_of_before_are_read(void **state)
+{
+	(void)state;
+	static const char tail[] = ",\n  \"xxh64\": \"%016" PRIx64 "\"\n}\n";
+	static const char *const names[] = {MU_CHECKPOINT_MODEL, MU_CHECKPOINT_OPTIMIZER, MU_CHECKPOINT_STATE};
+	char text[2048], path[MU_CHECKPOINT_FILE];
+	int n = snprintf(text, sizeof text,
+	                 "{\"format\": \"mural-checkpoint\", \"version\": 2, \"step\": 2, "
+	                 "\"validation\": {\"best_step\": 0, \"metric\": \"top1\", \"step\": 0}, \"files\": [");
+	run_with_sets(2, 2);
+	for (size_t i = 0; i < 3; i++) {
+		uint64_t bytes, sum;
+		assert_int_equal(mu_checksum_file(path_of(2, names[i]), 0, &bytes, &sum, NULL), MURAL_OK);
+		n += snprintf(text + n, sizeof text - (size_t)n,
+		              "%s{\"name\": \"%s\", \"bytes\": %" PRIu64 ", \"xxh64\": \"%016" PRIx64 "\"}",
+		              i ? ", " : "", names[i], bytes, sum);
+	}
+	n += snprintf(text + n, sizeof text - (size_t)n, "]");
+	n += snprintf(text + n, sizeof text - (size_t)n, tail, mu_checksum_of(text, (size_t)n));
+	write_bytes(path_of(2, MU_CHECKPOINT_MANIFEST), text, (size_t)n);
+	mural_checkpoint_choice choice;
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_true(choice.found && choice.step == 2);
+	assert_string_equal(choice.refused, "");
+	snprintf(path, sizeof path, "%s", path_of(2, MU_CHECKPOINT_OPTIMIZER));
+	size_t size;
+	char *bytes = read_bytes(path, &size);
+	bytes[size / 2] ^= 1;
+	write_bytes(path, bytes, size);
+	free(bytes);
+	expect_refused(2, MU_CHECKPOINT_OPTIMIZER);
 }
 
 static void latest_is_preferred_and_replaced(void **state)
@@ -563,9 +636,7 @@ static void write_shards(const char *whole, char paths[2][MU_CHECKPOINT_FILE])
 			                                 .data = values[i] + from};
 		}
 		snprintf(paths[shard], MU_CHECKPOINT_FILE, "%s/checkpoints/shard-%d", folder, shard);
-		assert_int_equal(mu_safetensors_write_content(
-		                         paths[shard], &(mu_safetensors_content){items, n, notes, n}, NULL, NULL),
-		                 MURAL_OK);
+		assert_int_equal(mu_safetensors_write_noted(paths[shard], items, n, notes, n, NULL), MURAL_OK);
 		for (size_t i = 0; i < n; i++)
 			free(values[i]);
 		free(values);
@@ -638,8 +709,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup(a_set_brings_everything_back, each),
 	        cmocka_unit_test_setup(a_set_is_of_one_moment, each),
+	        cmocka_unit_test_setup(a_copy_makes_the_same_files, each),
 	        cmocka_unit_test_setup(a_write_that_fails_is_told, each),
 	        cmocka_unit_test_setup(every_damage_is_refused, each),
+	        cmocka_unit_test_setup(manifests_of_before_are_read, each),
 	        cmocka_unit_test_setup(latest_is_preferred_and_replaced, each),
 	        cmocka_unit_test_setup(nothing_and_nothing_whole, each),
 	        cmocka_unit_test_setup(the_newest_sets_stay, each),

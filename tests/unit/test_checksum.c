@@ -43,6 +43,41 @@ static void pieces_make_the_whole(void **state)
 		}
 }
 
+/* By hand: the sum of the pieces' sums, each written as its digits are read. */
+static uint64_t piecewise(const unsigned char *bytes, size_t n, size_t piece)
+{
+	unsigned char digits[8 * 64];
+	uint64_t sums[64];
+	size_t k = 0;
+	for (size_t at = 0; at < n; at += piece, k++) {
+		sums[k] = mu_checksum_of(bytes + at, n - at < piece ? n - at : piece);
+		for (int i = 0; i < 8; i++)
+			digits[8 * k + (size_t)i] = (unsigned char)(sums[k] >> (56 - 8 * i));
+	}
+	assert_int_equal(mu_checksum_of_pieces(sums, k), mu_checksum_of(digits, 8 * k));
+	return mu_checksum_of(digits, 8 * k);
+}
+
+static void runs_in_pieces(void **state)
+{
+	(void)state;
+	unsigned char bytes[300];
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (unsigned char)(i * i);
+	for (size_t piece = 5; piece < 310; piece += 5)
+		for (size_t n = 0; n <= sizeof bytes; n += 25)
+			for (size_t call = 1; call < 200; call += 33) {
+				mu_checksum_run run;
+				mu_checksum_run_init(&run, piece);
+				for (size_t at = 0; at < n; at += call)
+					mu_checksum_run_add(&run, bytes + at, n - at < call ? n - at : call);
+				assert_int_equal(mu_checksum_run_value(&run), piecewise(bytes, n, piece));
+				mu_checksum_run_init(&run, 0);
+				mu_checksum_run_add(&run, bytes, n);
+				assert_int_equal(mu_checksum_run_value(&run), mu_checksum_of(bytes, n));
+			}
+}
+
 static void every_bit_counts(void **state)
 {
 	(void)state;
@@ -60,27 +95,29 @@ static void files(void **state)
 	(void)state;
 	uint64_t bytes, value;
 	mural_error err = {0};
-	assert_int_equal(mu_checksum_file("/nonexistent/file", &bytes, &value, &err), MURAL_DATA);
+	assert_int_equal(mu_checksum_file("/nonexistent/file", 0, &bytes, &value, &err), MURAL_DATA);
 	assert_string_equal(err.where, "/nonexistent/file");
 	err = (mural_error){0};
-	assert_int_equal(mu_checksum_file("/", &bytes, &value, &err), MURAL_FAILED);
+	assert_int_equal(mu_checksum_file("/", 0, &bytes, &value, &err), MURAL_FAILED);
 	char path[] = "/tmp/mural-checksum-XXXXXX";
 	FILE *file = fdopen(mkstemp(path), "w");
 	assert_non_null(file);
 	fputs("Nobody inspects the spammish repetition", file);
 	fclose(file);
-	assert_int_equal(mu_checksum_file(path, &bytes, &value, NULL), MURAL_OK);
+	assert_int_equal(mu_checksum_file(path, 0, &bytes, &value, NULL), MURAL_OK);
 	assert_int_equal(bytes, 39);
 	assert_int_equal(value, 0xfbcea83c8a378bf1u);
+	assert_int_equal(mu_checksum_file(path, 10, &bytes, &value, NULL), MURAL_OK);
+	assert_int_equal(bytes, 39);
+	assert_int_equal(value, piecewise((const unsigned char *)"Nobody inspects the spammish repetition", 39, 10));
 	remove(path);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(known_sums),
-	        cmocka_unit_test(pieces_make_the_whole),
-	        cmocka_unit_test(every_bit_counts),
+	        cmocka_unit_test(known_sums),     cmocka_unit_test(pieces_make_the_whole),
+	        cmocka_unit_test(runs_in_pieces), cmocka_unit_test(every_bit_counts),
 	        cmocka_unit_test(files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

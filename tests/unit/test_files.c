@@ -1,11 +1,13 @@
 /* Files: whole or not at all, folders on the way, links and devices, limits. SPDX-License-Identifier: MIT */
 #include <dirent.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -221,6 +223,78 @@ static void test_read_large(void **state)
 	free(text);
 }
 
+/* Pages: the file is the memory, whatever the calls, the file system and its wishes. */
+enum { LARGE = (20 << 20) + 5 };
+
+static unsigned char *make_pages(void)
+{
+	unsigned char *pages = aligned_alloc(MU_FILE_PAGE, LARGE + 2 * MU_FILE_PAGE - LARGE % MU_FILE_PAGE);
+	assert_non_null(pages);
+	for (size_t i = 0; i < LARGE + MU_FILE_PAGE - LARGE % MU_FILE_PAGE; i++)
+		pages[i] = (unsigned char)(i * 2654435761u >> 13);
+	return pages;
+}
+
+static void put_and_compare(const char *path, const unsigned char *pages, size_t n, size_t call)
+{
+	mu_file file = {0};
+	char *text;
+	size_t bytes;
+	assert_int_equal(mu_file_begin(&file, path, NULL), MURAL_OK);
+	for (size_t at = 0; at < n; at += call)
+		assert_int_equal(mu_file_put_pages(&file, pages + at, n - at < call ? n - at : call, NULL, NULL),
+		                 MURAL_OK);
+	assert_int_equal(mu_file_commit(&file, NULL), MURAL_OK);
+	assert_int_equal(mu_file_read(path, "file", LARGE, MURAL_DATA, &text, &bytes, NULL), MURAL_OK);
+	assert_int_equal(bytes, n);
+	assert_memory_equal(text, pages, n);
+	free(text);
+}
+
+static void test_pages(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = {0, 1, MU_FILE_PAGE - 1, MU_FILE_PAGE, MU_FILE_PAGE + 1, 70000, LARGE};
+	unsigned char *pages = make_pages();
+	char memory[64];
+	snprintf(memory, sizeof memory, "/dev/shm/mural-files-%d", (int)getpid()); /* often without O_DIRECT */
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		put_and_compare(in_folder("pages"), pages, sizes[i], LARGE);
+		put_and_compare(memory, pages, sizes[i], 17 * MU_FILE_PAGE);
+		put_and_compare(in_folder("pages"), pages, sizes[i], 17 * MU_FILE_PAGE);
+	}
+	put_and_compare(in_folder("pages"), pages + 3, 70000,
+	                70000); /* what the disk does not take goes the plain way */
+	unlink(memory);
+	free(pages);
+}
+
+static void test_pages_that_do_not_fit(void **state)
+{
+	(void)state;
+	mu_file file = {0};
+	mural_error err = {0};
+	const struct rlimit tight = {.rlim_cur = (rlim_t)5 << 20, .rlim_max = RLIM_INFINITY},
+	                    none = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+	unsigned char *pages = make_pages();
+	atomic_bool stop = true;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(mu_file_begin(&file, in_folder("pages"), NULL), MURAL_OK);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+	assert_int_equal(mu_file_put_pages(&file, pages, LARGE, NULL, &err), MURAL_FAILED);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_string_equal(err.message, "cannot write the file: File too large");
+	mu_file_abandon(&file);
+	assert_int_equal(mu_file_begin(&file, in_folder("pages"), NULL), MURAL_OK);
+	assert_int_equal(mu_file_put_pages(&file, pages, LARGE, &stop, NULL), MURAL_STOPPED);
+	mu_file_abandon(&file);
+	assert_int_equal(mu_file_begin(&file, "/dev/full", NULL), MURAL_OK);
+	assert_int_equal(mu_file_put_pages(&file, pages, LARGE, NULL, &err), MURAL_FAILED);
+	mu_file_abandon(&file);
+	assert_int_equal(entries(folder), 0);
+	free(pages);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -235,6 +309,8 @@ int main(void)
 	        TEST(test_read_limits),
 	        TEST(test_read_failures),
 	        TEST(test_read_large),
+	        TEST(test_pages),
+	        TEST(test_pages_that_do_not_fit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/files.h"
 #include "base/safetensors.h"
 
 static char folder[] = "/tmp/mural-safetensors-XXXXXX";
@@ -127,8 +128,7 @@ static void notes_are_kept(void **state)
 	mu_safetensors_item items[] = {{"x", MU_F32, 1, one, x}};
 	const mu_safetensors_note notes[] = {{"x", "0 1 7"}, {"format_version", "1"}};
 	mu_safetensors *file;
-	assert_int_equal(mu_safetensors_write_content(path, &(mu_safetensors_content){items, 1, notes, 2}, NULL, NULL),
-	                 MURAL_OK);
+	assert_int_equal(mu_safetensors_write_noted(path, items, 1, notes, 2, NULL), MURAL_OK);
 	assert_int_equal(mu_safetensors_open(&file, path, NULL), MURAL_OK);
 	assert_string_equal(mu_safetensors_note_of(file, "x"), "0 1 7");
 	assert_string_equal(mu_safetensors_note_of(file, "format_version"), "1");
@@ -163,6 +163,36 @@ static void layout_on_disk(void **state)
 		assert_int_equal(bytes[8 + i], ' ');
 	assert_memory_equal(bytes + 8 + padded, x, sizeof x);
 	assert_int_equal(bytes[8 + padded + 8], 3);
+}
+
+/* Each byte of the file by the parts is the byte that was written, and a part's rest leads to the next one. */
+static void parts_are_the_file(void **state)
+{
+	(void)state;
+	static const float x[3] = {1, 2, 3};
+	static const uint8_t y[5] = {4, 5, 6, 7, 8};
+	static const size_t three[1] = {3}, five[1] = {5}, none[1] = {0};
+	mu_safetensors_item items[] = {
+	        {"y", MU_U8, 1, five, y}, {"empty", MU_F32, 1, none, x}, {"x", MU_F32, 1, three, x}};
+	mu_safetensors_layout layout;
+	assert_int_equal(mu_safetensors_lay_out(&layout, items, 3, NULL, 0, NULL), MURAL_OK);
+	assert_int_equal(layout.n_parts, 3);
+	assert_int_equal(mu_safetensors_write(path, items, 3, NULL), MURAL_OK);
+	char *bytes;
+	size_t n;
+	assert_int_equal(mu_file_read(path, "file", 1 << 20, MURAL_DATA, &bytes, &n, NULL), MURAL_OK);
+	assert_int_equal(n, layout.bytes);
+	for (size_t at = 0; at < n; at++) {
+		uint64_t there;
+		const char *part = mu_safetensors_part_at(&layout, at, &there);
+		assert_int_equal(*part, bytes[at]);
+		assert_memory_equal(part, bytes + at, there);
+		assert_true(at + there == n || at + there == layout.parts[1].begin ||
+		            at + there == layout.parts[2].begin);
+	}
+	free(bytes);
+	mu_safetensors_layout_release(&layout);
+	mu_safetensors_layout_release(&layout);
 }
 
 static void twins_are_a_bug(void **state)
@@ -317,6 +347,7 @@ int main(void)
 	        cmocka_unit_test(written_files_read_back),
 	        cmocka_unit_test(notes_are_kept),
 	        cmocka_unit_test(layout_on_disk),
+	        cmocka_unit_test(parts_are_the_file),
 	        cmocka_unit_test(twins_are_a_bug),
 	        cmocka_unit_test(unusual_files_are_accepted),
 	        cmocka_unit_test(wrong_containers_are_refused),

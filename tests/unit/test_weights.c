@@ -111,7 +111,7 @@ static char *describe(const mural_model_config *config)
 static mural_status save_model(const model *m, mural_error *err)
 {
 	char *note = describe(&m->vit.config);
-	mural_status status = mu_weights_save(&m->vit, &m->store, note, path, NULL, err);
+	mural_status status = mu_weights_save(&m->vit, &m->store, note, path, err);
 	free(note);
 	return status;
 }
