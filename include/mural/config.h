@@ -132,7 +132,7 @@ typedef struct mural_run_config {
 	char run_dir[1024]; /* where the run's folder is written; "" = runs/<time> */
 	uint32_t epochs; /* default 1 */
 	uint64_t max_steps; /* 0 = no limit */
-	bool measure_only; /* no evaluation, no weights, no checkpoints: for trials that are measured and forgotten */
+	bool measure_only; /* nothing is evaluated, watched or kept: for trials that are measured and forgotten */
 	double max_hours; /* stops with a checkpoint after so many hours; 0 = no limit */
 	double hang_seconds; /* without a sign of life from a rank until all give up; 0 = never; default 20 */
 	/* Epochs between evaluations on the validation images or, without any, on the test set; 0 = only at the end; default 1 */
@@ -245,6 +245,19 @@ MURAL_API const char *mural_config_origin(const mural_config_report *report, con
 
 /* --show-config: every value in force with its origin, one line each, grouped; valid HJSON that resolves to the same. */
 MURAL_API void mural_config_print(const mural_config *config, const mural_config_report *report, FILE *out);
+
+/* A configuration to be written as a file. */
+typedef struct mural_config_edit {
+	const mural_config *config; /* what the file shall say */
+	const mural_config_report *report; /* which of it came from the command line; may be NULL */
+	const char *file; /* the user's, or NULL */
+	const char *const *keys; /* that changed since, as "train_batch_size"; ends with NULL */
+} mural_config_edit;
+
+/* Writes the user's file with `keys`, and what the command line had said, as they are in config; all the rest, comments included,
+ * stays as the user wrote it, and plain JSON stays plain JSON. Without a file: mural_config_print's text. The result is read back for
+ * config->ranks and must be config: else MURAL_FAILED, and nothing is written. `path` may be `file`. */
+MURAL_API mural_status mural_config_save(const char *path, const mural_config_edit *edit, mural_error *err);
 
 /* --help-config: every key, type, range, default and meaning, from the table that the reader uses. markdown: as
  * docs/configuration.md has it. */

@@ -74,6 +74,8 @@ const mu_hjson_value *mu_hjson_root(const mu_hjson *tree);
 /* The first member with this key, or NULL; also when `object` is no object, or NULL: a member of what is not there. */
 const mu_hjson_value *mu_hjson_member(const mu_hjson_value *object, const char *key);
 
+/* Bytes before a place in the tree's text: a value's raw or key_raw. */
+size_t mu_hjson_offset(const mu_hjson *tree, const char *at);
 /* 1-based line and column (in characters) of a place in the tree's text: a value's raw or key_raw. */
 void mu_hjson_place(const mu_hjson *tree, const char *at, unsigned *line, unsigned *column);
 /* Line of a member's key, or of a value that has none. */

@@ -65,6 +65,11 @@ const mu_hjson_value *mu_hjson_member(const mu_hjson_value *object, const char *
 	return low < object->count && !strcmp(object->sorted[low]->key, key) ? object->sorted[low] : NULL;
 }
 
+size_t mu_hjson_offset(const mu_hjson *tree, const char *at)
+{
+	return (size_t)(at - tree->text);
+}
+
 void mu_hjson_place(const mu_hjson *tree, const char *at, unsigned *line, unsigned *column)
 {
 	*line = *column = 1;

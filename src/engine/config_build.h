@@ -10,6 +10,7 @@
  *     config_check.c     what does not go together
  *     config_support.c   what Mural does not have
  *     config_report.c    warnings, origins
+ * config_print.c and config_edit.c write configurations.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_CONFIG_BUILD_H
 #define MU_ENGINE_CONFIG_BUILD_H
@@ -129,6 +130,7 @@ bool mu_config_bare_is_whole(const mu_hjson_value *node);
 
 /* config_print.c: a value as JSON on one line. */
 void mu_config_write_value(FILE *out, const mu_config_values *values, size_t row);
+mu_config_values mu_config_values_of(const mural_config *config);
 void mu_config_write_node(FILE *out, const mu_hjson_value *node);
 /* Is the row a parameter of the optimizer and schedule in force? */
 bool mu_config_applies(size_t row, unsigned optimizer_bit, mural_schedule_kind schedule);

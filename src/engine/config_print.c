@@ -125,7 +125,7 @@ void mu_config_write_value(FILE *out, const mu_config_values *values, size_t ind
 }
 
 /* The fields of mu_config_values that mural_config does not have, from those it has. */
-static mu_config_values values_of(const mural_config *config)
+mu_config_values mu_config_values_of(const mural_config *config)
 {
 	mu_config_values v = {.config = *config};
 	v.fp16 = config->engine.precision == MURAL_FP16;
@@ -213,7 +213,7 @@ static void print_row(printer *p, size_t row)
 
 void mural_config_print(const mural_config *config, const mural_config_report *report, FILE *out)
 {
-	mu_config_values values = values_of(config);
+	mu_config_values values = mu_config_values_of(config);
 	const mu_config_optimizer *optimizer = mu_config_find_optimizer(values.optimizer_type);
 	printer p = {.out = out,
 	             .values = &values,
