@@ -1,25 +1,10 @@
 /* mural study: the same training at several ranks, batches or precisions, measured and compared. SPDX-License-Identifier: MIT */
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "command.h"
 #include "mural/study.h"
-
-static volatile sig_atomic_t interrupted;
-
-static void note_interrupt(int number)
-{
-	(void)number;
-	interrupted = 1;
-}
-
-static bool stop_asked(void)
-{
-	return interrupted != 0;
-}
+#include "trainings.h"
 
 /* An option with its line of help. Those of the study's axes come first, in the axes' order. */
 enum {
@@ -98,20 +83,16 @@ typedef struct study_arguments {
 
 static mural_status wrong(mural_error *err, const char *option, const char *expected, const char *found)
 {
-	err->status = MURAL_USAGE;
-	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s; `mural study --help` explains",
-	         option, expected, found && *found ? found : "nothing");
-	return MURAL_USAGE;
+	return trainings_wrong("study", option, expected, found, err);
 }
 
 static mural_status number(const char *option, const char *text, uint32_t least, uint32_t *value, mural_error *err)
 {
 	char *end = NULL;
-	errno = 0;
-	unsigned long long found = text && *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
-	if (!end || *end || errno || found < least || found > 1000000000)
+	uint64_t whole;
+	if (!text || !trainings_whole(text, &end, least, &whole) || *end != '\0')
 		return wrong(err, option, least ? "a whole number above 0" : "a whole number", text);
-	*value = (uint32_t)found;
+	*value = (uint32_t)whole;
 	return MURAL_OK;
 }
 
@@ -161,24 +142,9 @@ static mural_status take(study_arguments *a, int option, const char *text, mural
 }
 
 /* Options that a study sets for each run itself, and those with which a run would not train. */
-static mural_status refuse(const char *argument, mural_error *err)
-{
-	static const char *const own[] = {"--run-dir",   "--batch",       "--micro-batch", "--accumulation",
-	                                  "--precision", "--overwrite",   "--resume",      "--resume-if-any",
-	                                  "--max-steps", "--show-config", "--help-config"};
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-		size_t length = strlen(own[i]);
-		if (strncmp(argument, own[i], length) == 0 && (argument[length] == '\0' || argument[length] == '=')) {
-			err->status = MURAL_USAGE;
-			snprintf(err->message, sizeof err->message,
-			         "argument %s: a study sets it for each of its runs; `mural study --help` lists what "
-			         "can be chosen",
-			         own[i]);
-			return MURAL_USAGE;
-		}
-	}
-	return MURAL_OK;
-}
+static const char *const own[] = {"--run-dir",   "--batch",       "--micro-batch", "--accumulation",
+                                  "--precision", "--overwrite",   "--resume",      "--resume-if-any",
+                                  "--max-steps", "--show-config", "--help-config", NULL};
 
 /* DeepSpeed's launcher spells its options with "_". */
 static bool is_named(const char *name, const char *argument, size_t length)
@@ -210,7 +176,7 @@ static mural_status parse(study_arguments *a, int argc, char **argv, mural_error
 			                                          : NULL;
 			status = take(a, option, text, err);
 		} else {
-			status = refuse(argv[i], err);
+			status = trainings_refuse("study", own, argv[i], err);
 			a->epochs |= strncmp(argv[i], "--epochs", 8) == 0;
 			a->argv[a->argc++] = argv[i];
 		}
@@ -228,44 +194,18 @@ static mural_status parse(study_arguments *a, int argc, char **argv, mural_error
 
 /* ---- the command. ---- */
 
-static mural_status copy_result(const char *folder, const char *to, mural_error *err)
-{
-	char from[4096], buffer[65536];
-	snprintf(from, sizeof from, "%s/study.json", folder);
-	FILE *in = fopen(from, "r"), *out = in ? fopen(to, "w") : NULL;
-	bool good = out != NULL;
-	for (size_t n; good && (n = fread(buffer, 1, sizeof buffer, in)) > 0;)
-		good = fwrite(buffer, 1, n, out) == n;
-	if (in)
-		fclose(in);
-	if (out && fclose(out) != 0)
-		good = false;
-	if (good)
-		return MURAL_OK;
-	err->status = MURAL_FAILED;
-	snprintf(err->message, sizeof err->message, "cannot copy %.400s to %.400s: %s", from, to, strerror(errno));
-	return MURAL_FAILED;
-}
-
 static mural_status run(study_arguments *a, mural_error *err)
 {
 	char program[4096];
-	ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-	if (n < 0) {
-		err->status = MURAL_FAILED;
-		snprintf(err->message, sizeof err->message, "cannot tell where this program lies: %s", strerror(errno));
-		return MURAL_FAILED;
-	}
-	program[n] = '\0';
+	if (trainings_program(program, err) != MURAL_OK)
+		return err->status;
 	mural_study_summary summary;
 	a->settings.program = program;
 	a->settings.argc = a->argc;
 	a->settings.argv = a->argv;
 	a->settings.progress = stdout;
-	a->settings.stop_asked = stop_asked;
-	struct sigaction action = {.sa_handler = note_interrupt};
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	a->settings.stop_asked = trainings_stop_asked;
+	trainings_watch_stop();
 	mural_status status = mural_study_run(&a->settings, &summary, err);
 	if (summary.points > 0)
 		printf("%zu runs of %zu points in %.1f s, %.2f s of it (%.1f %%) outside the trainings; %zu measured "
@@ -273,7 +213,7 @@ static mural_status run(study_arguments *a, mural_error *err)
 		       summary.runs, summary.points, summary.seconds, summary.own_seconds,
 		       100 * summary.own_seconds / summary.seconds, summary.reused, summary.failed, a->settings.folder);
 	if (status == MURAL_OK && a->result)
-		status = copy_result(a->settings.folder, a->result, err);
+		status = trainings_copy(a->settings.folder, "study.json", a->result, err);
 	return status;
 }
 
