@@ -676,8 +676,7 @@ const mu_config_row mu_config_rows[] = {
         {"mural.max_steps", .option = "max-steps", WHOLE, FROM_0, IS("0"), AT(config.run.max_steps),
          .help = "optimizer steps at most, 0 = no limit"},
         {"mural.measure_only", .option = "measure-only", BOOL, IS("false"), AT(config.run.measure_only),
-         .help = "steps are made for their speed alone: nothing is evaluated, no weights and no checkpoints are "
-                 "written"},
+         .help = "steps for their speed alone: nothing is evaluated, watched (tensorboard, timeline, ...) or kept"},
         {"mural.max_hours", .option = "max-hours", REAL, FROM_0, IS("0"), AT(config.run.max_hours),
          .help = "stop after so many hours, with a checkpoint and exit code 4; 0 = no limit"},
         {"mural.hang_seconds", .option = "hang-seconds", REAL, EVAL, FROM_0, IS("20"), AT(config.run.hang_seconds),

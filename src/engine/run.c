@@ -320,8 +320,10 @@ mural_status mural_train_run(const mural_config *config, const mural_config_repo
                              const mural_run_options *options, mural_train_result *result, mural_error *err)
 {
 	const mural_comm_facts *facts = mural_comm_get_facts(comm);
+	mural_config unwatched = *config;
+	unwatched.observe = (mural_observe_config){0}; /* watching costs time, and may write beside the run's folder */
 	*result = (mural_train_result){.ranks = facts->size};
-	mu_run r = {.config = config,
+	mu_run r = {.config = config->run.measure_only ? &unwatched : config,
 	            .report = report,
 	            .options = options,
 	            .comm = comm,
