@@ -9,6 +9,7 @@
 #   bench/run.sh overlap   two ranks on a link that makes communication 30 % of a step: what overlap saves of it
 #   bench/run.sh emulation do emulated links and devices take as long as described?
 #   bench/run.sh profiling what watching costs: events of a step times the cost of each
+#   bench/run.sh tune [CONFIG]   mural tune against a sweep of every configuration: how close, in what part of the time
 #   bench/run.sh           all of them
 #
 # PyTorch is no dependency: set MURAL_PEER_PYTHON to an interpreter that has torch and timm, or the peer is left out, said aloud.
@@ -181,6 +182,57 @@ run_profiling() {
 		}' "$work/costs"
 }
 
+# A member of a line of tune.json: member LINE NAME
+member() { sed -n "s/.*\"$2\": *\([^,}]*\).*/\1/p" <<<"$1"; }
+
+# tune_point NAME RANKS THREADS MICRO ACCUMULATION BATCH STEPS: "images/s seconds" of one trial as mural tune makes them
+tune_point() {
+	local dir=$work/sweep/$1 from to
+	from=$(date +%s.%N)
+	"$bin/mural" train --config "$tuned_config" --ranks "$2" --threads "$3" --micro-batch "$4" --accumulation "$5" --batch "$6" \
+		--epochs 100 --max-steps $(($7 + 2)) --drop-last --measure-only --quiet --overwrite --run-dir "$dir" >"$work/sweep.log" 2>&1 ||
+		{ cat "$work/sweep.log" >&2; exit 1; }
+	to=$(date +%s.%N)
+	awk -F, 'NR > 3 {print $7 + $8 + $9 + $10 + $12}' "$dir/steps.csv" | median |
+		awk -v b="$6" -v a="$from" -v z="$to" '{print b / $1, z - a}'
+}
+
+# mural tune against a sweep of all its configurations, trials of the same length, in rounds: rounds are interleaved with searches
+run_tune() {
+	local rounds=${ROUNDS:-3} round line name ranks threads micro times batch speed steps
+	tuned_config=${1:-examples/demo.json}
+	echo "== mural tune on $tuned_config, ranks 1,$(nproc), threads 1,$(nproc): $rounds searches between $rounds sweeps of every configuration"
+	mkdir -p "$work/sweep"
+	for round in $(seq "$rounds"); do
+		"$bin/mural" tune --config "$tuned_config" --ranks "1,$(nproc)" --threads "1,$(nproc)" --folder "$work/tune$round" \
+			>"$work/tune$round.out" || { cat "$work/tune$round.out" >&2; exit 1; }
+		cat "$work/tune$round.out"
+		while read -r line; do
+			ranks=$(member "$line" ranks) threads=$(member "$line" threads) micro=$(member "$line" micro_batch)
+			times=$(member "$line" accumulation) batch=$(member "$line" train_batch) speed=$(member "$line" images_per_second)
+			steps=$(awk -v b="$batch" -v s="$speed" 'BEGIN {n = 2 / (b / s); n = n > int(n) ? int(n) + 1 : n; print (n < 3 ? 3 : n > 1000 ? 1000 : n)}')
+			name=$ranks-$threads-$micro
+			echo "$name $(tune_point "$name" "$ranks" "$threads" "$micro" "$times" "$batch" "$steps")"
+		done < <(sed -n '/"points"/,$p' "$work/tune1/tune.json" | grep '"micro_batch"') >"$work/sweep$round.txt"
+	done
+	cat "$work"/sweep[0-9]*.txt | sort | awk '{n = ++count[$1]; speed[$1, n] = $2; took[$1] += $3}
+		END {for (p in count) {
+			for (i = 1; i <= count[p]; i++) for (j = i + 1; j <= count[p]; j++) if (speed[p, j] < speed[p, i]) {
+				t = speed[p, i]; speed[p, i] = speed[p, j]; speed[p, j] = t}
+			m = count[p] % 2 ? speed[p, (count[p] + 1) / 2] : (speed[p, count[p] / 2] + speed[p, count[p] / 2 + 1]) / 2
+			print p, m, took[p] / count[p]}}' | sort -k2,2gr >"$work/sweep.txt"
+	echo "ranks-threads-micro, median images/s, seconds per trial:"
+	cat "$work/sweep.txt"
+	for round in $(seq "$rounds"); do
+		line=$(grep '"chosen"' "$work/tune$round/tune.json")
+		name=$(member "$line" ranks)-$(member "$line" threads)-$(member "$line" micro_batch)
+		awk -v name="$name" -v took="$(sed -n 's/^  "seconds": *\([^,]*\),/\1/p' "$work/tune$round/tune.json")" -v n="$(grep -c '"step_seconds"' "$work/tune$round/tune.json")" '
+			NR == 1 {best = $2; which = $1} $1 == name {mine = $2} {all += $3}
+			END {printf "search: %d trials of %d, chose %s: %.1f images/s, %.1f %% of the best (%s); %.1f s, %.1f %% of the sweep'\''s %.0f s (targets: at least 95, at most 20)\n",
+				n, NR, name, mine, 100 * mine / best, which, took, 100 * took / all, all}' "$work/sweep.txt"
+	done
+}
+
 machine
 case ${1:-all} in
 peer) run_peer ;;
@@ -191,6 +243,7 @@ comm) run_comm ;;
 overlap) run_overlap ;;
 emulation) run_emulation ;;
 profiling) run_profiling ;;
+tune) run_tune "${2:-}" ;;
 all)
 	run_peer
 	run_scaling
@@ -200,9 +253,10 @@ all)
 	run_overlap
 	run_emulation
 	run_profiling
+	run_tune
 	;;
 *)
-	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint|overlap|emulation|profiling]" >&2
+	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint|overlap|emulation|profiling|tune]" >&2
 	exit 2
 	;;
 esac

@@ -26,6 +26,7 @@ void command_plan_balance_help(void);
 int command_info(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_study(int argc, char **argv);
+int command_tune(int argc, char **argv);
 int command_weights(int argc, char **argv);
 int command_predict(int argc, char **argv);
 

@@ -16,6 +16,7 @@ static const command commands[] = {
         {"predict", "classes of images", command_predict},
         {"data", "look at a data set, verify it, fetch one", command_data},
         {"study", "the same training at several ranks, batches or precisions, compared", command_study},
+        {"tune", "the micro-batch, ranks and threads that train fastest here, by short trials", command_tune},
         {"report", "a run or a study as a page with words, figures and tables", command_report},
         {"weights", "whose weights are these, for which model; convert them", command_weights},
         {"info", "what this machine offers: processor, libraries, MPI, data sets", command_info},

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "study/training.h"
 
@@ -62,6 +64,26 @@ static mural_status write_command(const mu_command *c, const char *path, mural_e
 	for (size_t i = 0; i < c->n; i++)
 		fprintf(file.out, "%s\n", c->argv[i]);
 	return mu_file_commit(&file, err);
+}
+
+static mural_status write_seconds(double seconds, const char *path, mural_error *err)
+{
+	mu_file file = {0};
+	MU_TRY(mu_file_begin(&file, path, err));
+	fprintf(file.out, "%.6f\n", seconds);
+	return mu_file_commit(&file, err);
+}
+
+static double read_seconds(const char *path)
+{
+	double seconds = 0;
+	FILE *in = fopen(path, "r");
+	char line[64];
+	if (in && fgets(line, sizeof line, in))
+		seconds = strtod(line, NULL);
+	if (in)
+		fclose(in);
+	return isfinite(seconds) && seconds > 0 ? seconds : 0;
 }
 
 /* The earlier run was asked for with the same words. */
@@ -162,25 +184,33 @@ static mural_status run(const mu_command *c, const char *log, int *code, mural_e
 mural_status mu_training_run(mu_command *c, const char *folder, uint32_t warm_up, mu_run_facts *facts, mural_error *err)
 {
 	static const char *const last[] = {"--quiet", "--overwrite", "--run-dir"};
-	char asked[1100], log[1100];
+	char asked[1100], log[1100], took[1100];
 	snprintf(asked, sizeof asked, "%.1000s/command.txt", folder);
 	snprintf(log, sizeof log, "%.1000s/log.txt", folder);
+	snprintf(took, sizeof took, "%.1000s/seconds.txt", folder);
 	for (size_t i = 0; i < sizeof last / sizeof *last; i++)
 		mu_command_add(c, last[i]);
 	mu_command_add(c, folder);
 	MU_TRY(mu_command_end(c, err));
 	if (same_command(c, asked) && mu_study_read_run(folder, warm_up, facts, NULL) == MURAL_OK) {
 		facts->reused = true;
+		facts->seconds = read_seconds(took);
 		return MURAL_OK;
 	}
+	double from = mu_now();
 	MU_TRY(mu_make_folders(folder, err));
 	MU_TRY(run(c, log, &facts->exit_code, err));
+	/* What was kept is the same after it is read again: whoever goes on decides as if nothing had happened. */
+	facts->seconds = round((mu_now() - from) * 1e6) / 1e6;
 	mural_error unreadable = {0};
-	if (facts->exit_code != 0)
+	if (facts->exit_code != 0) {
 		last_words(log, facts->why, sizeof facts->why);
-	else if (mu_study_read_run(folder, warm_up, facts, &unreadable) != MURAL_OK)
+		return MURAL_OK;
+	}
+	if (mu_study_read_run(folder, warm_up, facts, &unreadable) != MURAL_OK) {
 		snprintf(facts->why, sizeof facts->why, "%.200s", unreadable.message);
-	else
-		return write_command(c, asked, err);
-	return MURAL_OK;
+		return MURAL_OK;
+	}
+	MU_TRY(write_seconds(facts->seconds, took, err));
+	return write_command(c, asked, err);
 }

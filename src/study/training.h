@@ -7,7 +7,7 @@
  *     mu_command_add_number(command, "--ranks", 2);
  *     MU_TRY(mu_training_run(command, folder, warm_up, &facts, err));
  *
- * What was asked for stands in FOLDER/command.txt: a training whose folder has a whole result.json and the same command is not
+ * What was asked for stands in FOLDER/command.txt, how long it took in seconds.txt: a training whose folder has a whole result.json and the same command is not
  * repeated, so that what was interrupted goes on where it stopped.
  * SPDX-License-Identifier: MIT */
 #ifndef MU_STUDY_TRAINING_H
@@ -22,6 +22,7 @@
 /* What one run measured. Times are medians over its counted steps, in seconds, of rank 0. */
 typedef struct mu_run_facts {
 	bool done, reused;
+	double seconds; /* of the whole training, its start included */
 	int exit_code; /* of a run that failed; 128 + signal for one that was killed */
 	char why[256]; /* its last words */
 	size_t steps; /* counted */
