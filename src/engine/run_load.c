@@ -28,7 +28,7 @@ mural_status mu_run_load_gather(mu_run_load *load, mural_comm *comm, mural_error
 	        load->seconds ? MURAL_OK
 	                      : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for %d numbers", facts->size);
 	MU_TRY(mu_comm_agree(comm, status, err));
-	for (int rank = 0; rank < facts->size; rank++) {
+	for (int rank = 0; load->seconds && rank < facts->size; rank++) { /* all ranks have room, or none is here */
 		double theirs = mine;
 		MU_TRY(mu_comm_broadcast(comm, &theirs, sizeof theirs, rank, err));
 		load->seconds[rank] = theirs;
