@@ -51,5 +51,5 @@ grep -q 'vector-weak stays' "$work/err" || fail "$(cat "$work/err")"
 ! grep -q old "$work/page.md" || fail "$(cat "$work/page.md")"
 [ "$(sed -n '1p;$p' "$work/page.md")" = $'before\n<!-- end -->' ] || fail "$(cat "$work/page.md")"
 grep -q '^kept$' "$work/page.md" || fail "$(cat "$work/page.md")"
-grep -Eq '^\| 1 \| 16 \| 0\.2[0-9]* \| [0-9.]+ \| 712\.9 \| ' "$work/page.md" || fail "$(cat "$work/page.md")"
+grep -Eq '^\| 1 \| 16 \| [0-9.]+ \| [0-9.]+ \| 712\.9 \| ' "$work/page.md" || fail "$(cat "$work/page.md")"
 grep -o '<!-- table [a-z0-9-]* -->' docs/paper.md | wc -l | grep -qx 14 || fail 'docs/paper.md has another number of tables'
