@@ -90,6 +90,7 @@ typedef struct mural_cluster {
 	char name[MURAL_CLUSTER_NAME];
 	char file[256]; /* it was read from; "" = none */
 	char currency[8]; /* "EUR"; "" = not told */
+	bool guessed; /* no file and no measurement: mural_cluster_here */
 	mural_cluster_algorithm algorithm;
 	uint32_t n_devices, n_links, n_entries, n_rates;
 	uint32_t nodes_in_all, devices_in_all;

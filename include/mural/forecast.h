@@ -85,8 +85,76 @@ MURAL_API mural_status mural_forecast_at(mural_forecast *forecast, const mural_f
 MURAL_API mural_status mural_forecast_epoch(mural_forecast *forecast, const mural_forecast_point *point,
                                             uint64_t images, double *seconds, mural_error *err);
 
+/* ---- scaling ---- */
+
+#define MURAL_FORECAST_ROWS 20 /* 1, 2, 4, ... 65536 devices, and all of them */
+
+/* So many devices, each with the configuration's micro-batch and accumulation: the global batch grows with them. */
+typedef struct mural_forecast_row {
+	mural_forecast_step step;
+	double efficiency; /* weak: a step's seconds on one device over these; each device brings its own images */
+	double epoch; /* strong: seconds of an epoch of settings.images, which all share; 0: they are not known */
+	double strong_efficiency; /* one device's epoch / epoch / devices: short last steps count, too */
+	/* The configuration's own global batch, divided among the devices; 0: fewer images than devices. */
+	double same_batch_seconds, same_batch_efficiency;
+	double money, joules; /* of an epoch; 0: not known */
+} mural_forecast_row;
+
+/* Rows of 1, 2, 4, ... devices up to `most`. MURAL_USAGE if the cluster has fewer. */
+MURAL_API mural_status mural_forecast_scaling(mural_forecast *forecast, int most,
+                                              mural_forecast_row rows[MURAL_FORECAST_ROWS], size_t *n,
+                                              mural_error *err);
+
+/* ---- what people ask ---- */
+
+typedef struct mural_forecast_answers {
+	/* Devices: from how many on is weak efficiency below 80 %? */
+	int looked_at, inefficient_from; /* 0: not up to looked_at */
+	double last_efficiency; /* there */
+	/* Batch: the smallest micro-batch with 95 % of the images per second of the largest one that fits. */
+	uint64_t batch, largest_batch;
+	double batch_images_per_second, best_images_per_second;
+	/* Network: a step as described, on the ranks asked for, or on all of looked_at where those are in one node; and its seconds with
+	 * 10 Gb/s (1.25 GB/s) between nodes; 0: there is one node. */
+	mural_forecast_step network;
+	double ten_gigabit_seconds;
+	/* And if the slowest uplink were as fast as the slowest of the others; 0: they are alike. */
+	double even_uplinks_seconds;
+} mural_forecast_answers;
+
+/* ranks: for batch and network. most: devices looked at. largest_batch: what memory allows (mural_plan_memory); 0: not known, then
+ * 1024 is taken. */
+MURAL_API mural_status mural_forecast_answer(mural_forecast *forecast, int ranks, int most, uint64_t largest_batch,
+                                             mural_forecast_answers *answers, mural_error *err);
+
+/* ---- memory under ZeRO, by formula ---- */
+
+/* Bytes of a rank's state. The engine runs stage 0 alone so far; the others are what they would be. */
+typedef struct mural_forecast_state {
+	double parameters, gradients, optimizer;
+	double gathered; /* stage 3: two whole units while computing */
+	double total;
+} mural_forecast_state;
+
+MURAL_API mural_forecast_state mural_forecast_memory(const mural_forecast *forecast, int zero_stage, int ranks);
+
+/* ---- the whole plan as a file ---- */
+
+typedef struct mural_forecast_plan {
+	mural_forecast *forecast;
+	int ranks;
+	const mural_memory_plan *memory; /* the engine's own, on this machine; NULL: not asked */
+	mural_forecast_step step; /* on `ranks` devices */
+	size_t n_rows;
+	mural_forecast_row rows[MURAL_FORECAST_ROWS];
+	mural_forecast_answers answers;
+} mural_forecast_plan;
+
+/* JSON, written whole or not at all. */
+MURAL_API mural_status mural_forecast_write_json(const mural_forecast_plan *plan, const char *path, mural_error *err);
+
 /* Where speeds come from, for people: "measured for this model", "measured for other models", "as described", "known by its name, a
- * guess"; of rank 0's device. */
+ * guess", "guessed from the processor's clock"; of rank 0's device. */
 MURAL_API const char *mural_forecast_source(const mural_forecast *forecast);
 
 /* Times of collectives worked out so far: what a forecast costs. */

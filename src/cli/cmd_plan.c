@@ -27,26 +27,31 @@ static const plan_mode modes[] = {{"--schedule", plan_schedule}};
 
 static void help(void)
 {
-	printf("usage: mural plan --schedule [CONFIG] [OPTIONS]\n"
-	       "       mural plan --fit MEASURED.csv --predict WANTED.csv [OPTIONS]\n"
+	printf("usage: mural plan [CONFIG] [--cluster FILE] [--ranks N] [OPTIONS]\n"
+	       "       mural plan --calibrate [CONFIG] [--output FILE]\n"
+	       "       mural plan --schedule [CONFIG] [OPTIONS]\n"
 	       "       mural plan --balance --cluster FILE [OPTIONS]\n"
-	       "What a run will do, computed without running it.\n\n"
+	       "       mural plan --fit MEASURED.csv --predict WANTED.csv [OPTIONS]\n"
+	       "What a run will do, computed without running it: memory, traffic, time, scaling, money.\n\n"
+	       "  mural plan ds_config.json --cluster examples/clusters/vector.json --ranks 8\n"
+	       "  mural plan --model vit_b_16 --micro-batch 16 --batch 128 --ranks 8 --images 50000 --cluster "
+	       "lab.json\n"
+	       "  mural plan --calibrate ds_config.json --output here.json\n"
 	       "  mural plan --schedule ds_config.json --images 50000 --epochs 10\n"
-	       "  mural plan --schedule --config ds_config.json --data fashion-mnist --svg lr.svg\n"
-	       "  mural plan --schedule --images 50000 --batch 128 --schedule cosine --warmup-epochs 1 --epochs 10\n\n"
-	       "options:\n"
+	       "  mural plan --schedule --images 50000 --batch 128 --schedule cosine --warmup-epochs 1 --epochs "
+	       "10\n\n");
+	command_plan_forecast_help();
+	printf("\n");
+	command_plan_calibrate_help();
+	printf("\noptions of --schedule:\n"
 	       "  --schedule [CONFIG]        the learning rate over the run, as a plot\n"
-	       "  --config FILE              a DeepSpeed-style configuration (HJSON)\n"
-	       "  --images N                 size of the training set; asked from --data when not given\n"
-	       "  --ranks N                  ranks of the run (default 1)\n"
 	       "  --csv FILE                 a row per update\n"
 	       "  --svg FILE                 the plot as a figure\n"
-	       "  --result FILE              the same as JSON (as CSV if it ends in .csv)\n"
 	       "  --help                     this text\n\n");
 	command_plan_fit_help();
 	printf("\n");
 	command_plan_balance_help();
-	printf("\nconfiguration of --schedule (over the file, which is over the preset):\n");
+	printf("\nconfiguration (over the file, which is over the preset):\n");
 	mural_config_help_options(stdout, false);
 }
 
@@ -139,7 +144,8 @@ static mural_status parse(plan_arguments *a, const plan_mode **mode, int argc, c
 	}
 	return *mode || a->help
 	               ? MURAL_OK
-	               : usage(err, "of mural plan", "--schedule, --fit or --balance", argc > 1 ? argv[1] : NULL);
+	               : usage(err, "of mural plan", "a configuration, --calibrate, --schedule, --fit or --balance",
+	                       argc > 1 ? argv[1] : NULL);
 }
 
 /* How many images an epoch has: as told, or as the data set says. */
@@ -215,13 +221,8 @@ static mural_status plan_schedule(const plan_arguments *a, mural_error *err)
 	return status;
 }
 
-int command_plan(int argc, char **argv)
+static int plan_schedule_or_help(int argc, char **argv)
 {
-	if (!has_option(argc, argv, "--help") &&
-	    (has_option(argc, argv, "--fit") || has_option(argc, argv, "--predict")))
-		return command_plan_fit(argc, argv);
-	if (!has_option(argc, argv, "--help") && argc > 1 && strcmp(argv[1], "--balance") == 0)
-		return command_plan_balance(argc, argv);
 	mural_error err = {0};
 	const plan_mode *mode = NULL;
 	plan_arguments arguments = {.ranks = 1};
@@ -239,4 +240,21 @@ int command_plan(int argc, char **argv)
 	if (status != MURAL_OK)
 		mural_error_print(&err, stderr);
 	return mural_exit_code(status);
+}
+
+int command_plan(int argc, char **argv)
+{
+	const char *first = argc > 1 ? argv[1] : "";
+	if (has_option(argc, argv, "--help") || has_option(argc, argv, "-h"))
+		return plan_schedule_or_help(argc, argv);
+	if (has_option(argc, argv, "--fit") || has_option(argc, argv, "--predict"))
+		return command_plan_fit(argc, argv);
+	if (has_option(argc, argv, "--calibrate"))
+		return command_plan_calibrate(argc, argv);
+	if (strcmp(first, "--balance") == 0)
+		return command_plan_balance(argc, argv);
+	/* further behind, --schedule is the configuration's own option */
+	if (argc < 2 || strcmp(first, "--schedule") == 0)
+		return plan_schedule_or_help(argc, argv);
+	return command_plan_forecast(argc, argv);
 }

@@ -23,6 +23,11 @@ void command_plan_fit_help(void);
 /* The mode --balance of plan. */
 int command_plan_balance(int argc, char **argv);
 void command_plan_balance_help(void);
+/* The plan of a training, and the mode --calibrate. */
+int command_plan_forecast(int argc, char **argv);
+void command_plan_forecast_help(void);
+int command_plan_calibrate(int argc, char **argv);
+void command_plan_calibrate_help(void);
 int command_info(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_study(int argc, char **argv);

@@ -91,7 +91,7 @@ const char *mural_forecast_source(const mural_forecast *f)
 	case MU_SPEED_GUESSED:
 	case MU_SPEED_UNKNOWN: break;
 	}
-	return "known by its name, a guess";
+	return f->settings.cluster->guessed ? "guessed from the processor's clock" : "known by its name, a guess";
 }
 
 uint64_t mural_forecast_collectives(const mural_forecast *f)

@@ -119,6 +119,8 @@ mu_speed mu_forecast_speed(const mural_forecast *f, uint32_t device, uint32_t ra
 		from = MU_SPEED_MEASURED;
 	if (from != MU_SPEED_UNKNOWN) {
 		speed = measured;
+		if (f->settings.cluster->guessed)
+			from = MU_SPEED_GUESSED;
 	} else if (speed.per_image > 0) {
 		from = MU_SPEED_DESCRIBED;
 	} else if (known) {

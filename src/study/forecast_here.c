@@ -51,6 +51,7 @@ mural_status mural_cluster_here(mural_cluster **cluster, mural_error *err)
 	uint32_t cores = (uint32_t)mural_cores();
 	double core = flops_per_cycle() * clock_rate();
 	strcpy(c->name, "this machine");
+	c->guessed = true;
 	c->n_devices = c->n_links = c->n_entries = c->nodes_in_all = 1;
 	mu_proc_processor(c->devices[0].name, sizeof c->devices[0].name);
 	c->links[0] = (mural_cluster_link){"memory", LINK_BYTES_PER_SECOND, LINK_LATENCY};

@@ -17,7 +17,7 @@ typedef struct mu_speed {
 
 typedef enum mu_speed_source {
 	MU_SPEED_UNKNOWN,
-	MU_SPEED_GUESSED, /* table of known devices */
+	MU_SPEED_GUESSED, /* table of known devices, or a processor's clock */
 	MU_SPEED_DESCRIBED, /* seconds_per_image, tflops */
 	MU_SPEED_MEASURED, /* rates of any model */
 	MU_SPEED_MEASURED_HERE /* rates of this model */

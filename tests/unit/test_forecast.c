@@ -284,6 +284,109 @@ static void test_known_device(void **state)
 	mural_cluster_free(cluster);
 }
 
+/* Rows double, the last one is the whole cluster; 4096 devices cost some hundred collectives, not thousands. */
+static void test_scaling(void **state)
+{
+	(void)state;
+	mural_cluster *cluster = described(
+	        "{ currency: \"EUR\", devices: { d: { seconds_per_image: 0.01, price_per_hour: 2, watts: 300 } },\n"
+	        "  links: { in: { gb_per_s: 100, latency_us: 5 }, up: { gb_per_s: 12, latency_us: 10 } },\n"
+	        "  nodes: [ { count: 512, devices: { d: 8 }, inside: \"in\", uplink: \"up\" } ] }");
+	mural_config config = configured("vit_b_16", "16", 0, NULL);
+	config.batch.train_batch = 1024;
+	mural_forecast *forecast = forecast_of(&config, cluster);
+	mural_forecast_row rows[MURAL_FORECAST_ROWS];
+	mural_forecast_answers answers;
+	size_t n;
+	mural_error err = {0};
+	assert_int_equal(mural_forecast_scaling(forecast, 4096, rows, &n, &err), MURAL_OK);
+	assert_int_equal(mural_forecast_answer(forecast, 4096, 4096, 0, &answers, &err), MURAL_OK);
+	assert_true(mural_forecast_collectives(forecast) < 1500);
+	assert_int_equal(n, 13);
+	NEAR(rows[0].efficiency, 1);
+	NEAR(rows[0].same_batch_efficiency, 1);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(rows[i].step.ranks, 1 << i);
+		NEAR(rows[i].efficiency, rows[0].step.seconds / rows[i].step.seconds);
+		NEAR(rows[i].money, rows[i].epoch / 3600 * 2 * (1 << i));
+		NEAR(rows[i].joules, rows[i].epoch * 300 * (1 << i));
+		assert_true(i == 0 || rows[i].efficiency < rows[i - 1].efficiency);
+	}
+	/* 1024 images on 256 devices are 4 each; on 2048 there are not enough */
+	NEAR(rows[8].same_batch_efficiency, rows[0].same_batch_seconds / rows[8].same_batch_seconds / 256);
+	assert_true(rows[11].same_batch_seconds == 0);
+	NEAR(rows[0].epoch, 3125 * rows[0].step.seconds);
+	/* not a power of two */
+	assert_int_equal(mural_forecast_scaling(forecast, 12, rows, &n, &err), MURAL_OK);
+	assert_int_equal(n, 5);
+	assert_int_equal(rows[4].step.ranks, 12);
+	assert_int_equal(mural_forecast_scaling(forecast, 4097, rows, &n, &err), MURAL_USAGE);
+	mural_forecast_free(forecast);
+	mural_cluster_free(cluster);
+}
+
+/* Answers are steps worked out: each is checked by asking for the steps around it. */
+static void test_answers(void **state)
+{
+	(void)state;
+	mural_cluster *tesla = example("tesla.json"), *vector = example("vector.json");
+	mural_config config = configured("vit_b_16", "4", 0, NULL);
+	mural_forecast *forecast = forecast_of(&config, vector);
+	mural_forecast_answers a;
+	mural_error err = {0};
+	assert_int_equal(mural_forecast_answer(forecast, 16, 432, 121, &a, &err), MURAL_OK);
+	mural_forecast_step one = step_of(forecast, (mural_forecast_point){.ranks = 1});
+	assert_true(a.inefficient_from > 1);
+	mural_forecast_step good = step_of(forecast, (mural_forecast_point){.ranks = a.inefficient_from - 1});
+	mural_forecast_step bad = step_of(forecast, (mural_forecast_point){.ranks = a.inefficient_from});
+	assert_true(one.seconds / good.seconds >= 0.8 && one.seconds / bad.seconds < 0.8);
+	NEAR(a.last_efficiency, one.seconds / bad.seconds);
+	assert_int_equal(a.largest_batch, 121);
+	mural_forecast_step best = step_of(forecast, (mural_forecast_point){.ranks = 16, .micro_batch = 121});
+	mural_forecast_step enough = step_of(forecast, (mural_forecast_point){.ranks = 16, .micro_batch = a.batch});
+	mural_forecast_step less = step_of(forecast, (mural_forecast_point){.ranks = 16, .micro_batch = a.batch - 1});
+	assert_true(enough.images_per_second >= 0.95 * best.images_per_second);
+	assert_true(less.images_per_second < 0.95 * best.images_per_second);
+	mural_forecast_step slow =
+	        step_of(forecast, (mural_forecast_point){.ranks = 16, .uplink_bytes_per_second = 1.25e9});
+	NEAR(a.ten_gigabit_seconds, slow.seconds);
+	assert_true(slow.seconds > a.network.seconds && a.even_uplinks_seconds == 0);
+	/* within a node the network is asked of all devices */
+	assert_int_equal(mural_forecast_answer(forecast, 8, 432, 121, &a, &err), MURAL_OK);
+	assert_int_equal(a.network.ranks, 432);
+	mural_forecast_free(forecast);
+	forecast = forecast_of(&config, tesla);
+	assert_int_equal(mural_forecast_answer(forecast, 5, 5, 0, &a, &err), MURAL_OK);
+	assert_int_equal(a.inefficient_from, 2);
+	assert_int_equal(a.network.slowest_node, 4);
+	assert_true(a.even_uplinks_seconds > 0 && a.even_uplinks_seconds < a.network.seconds / 4);
+	assert_int_equal(a.largest_batch, 1024);
+	mural_forecast_free(forecast);
+	mural_cluster_free(tesla);
+	mural_cluster_free(vector);
+}
+
+/* Stage 0 holds what the engine's store holds; each stage shards one more part. */
+static void test_stages(void **state)
+{
+	(void)state;
+	static const char *const narrow[] = {"--precision", "bf16"};
+	mural_cluster *vector = example("vector.json");
+	mural_config config = configured("vit_b_16", "4", 2, narrow);
+	mural_forecast *forecast = forecast_of(&config, vector);
+	double p = 86567656;
+	mural_forecast_state none = mural_forecast_memory(forecast, 0, 8), all = mural_forecast_memory(forecast, 3, 8);
+	near_value(none.parameters, 2 * p, 1e-3, __LINE__);
+	near_value(none.gradients, 2 * p, 1e-3, __LINE__);
+	near_value(none.optimizer, 12 * p, 1e-3, __LINE__);
+	near_value(mural_forecast_memory(forecast, 1, 8).total, 4 * p + 12 * p / 8, 1e-3, __LINE__);
+	near_value(mural_forecast_memory(forecast, 2, 8).total, 2 * p + 14 * p / 8, 1e-3, __LINE__);
+	near_value(all.total - all.gathered, 16 * p / 8, 1e-3, __LINE__);
+	near_value(all.gathered, 2 * 7087872.0 * 2, 1e-3, __LINE__); /* two blocks */
+	mural_forecast_free(forecast);
+	mural_cluster_free(vector);
+}
+
 static void test_here(void **state)
 {
 	(void)state;
@@ -305,7 +408,8 @@ int main(void)
 	        cmocka_unit_test(test_points),         cmocka_unit_test(test_rates),
 	        cmocka_unit_test(test_loader),         cmocka_unit_test(test_frozen),
 	        cmocka_unit_test(test_unknown_device), cmocka_unit_test(test_known_device),
-	        cmocka_unit_test(test_here),
+	        cmocka_unit_test(test_here),           cmocka_unit_test(test_scaling),
+	        cmocka_unit_test(test_answers),        cmocka_unit_test(test_stages),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
