@@ -137,6 +137,7 @@ static void fill(mu_balance *b, const mu_balance_settings *s)
 	b->grain = s->grain > 1 ? s->grain : 1;
 	b->may_remove = s->may_remove;
 	b->caution = 1;
+	b->between_searches = 1;
 	b->network = s->network;
 	memcpy(b->rank, s->rank, ranks * sizeof *b->rank);
 	if (s->network.nodes) {

@@ -20,7 +20,9 @@ enum {
 	YOUNG = 6, /* decisions at short intervals in the beginning */
 	SHORT = 4, /* full steps between two decisions */
 	LONG = 10,
-	SEARCHED = 10, /* decisions from one search for a better team to the next, while nothing changes */
+	SEARCHED =
+	        10, /* decisions from one search for a better team to the next; twice as many after each that finds none */
+	MOST_SEARCHED = 320,
 };
 
 mu_balance_search mu_balance_search_of(const mu_balance *b)
@@ -145,27 +147,44 @@ static bool same_members(const mu_balance *b, const bool *a, const bool *c)
 	return memcmp(a, c, (size_t)b->ranks * sizeof *a) == 0;
 }
 
+/* Is it time to look for a better team, and could there be one that brings `asked` more? No team computes faster than all together, so
+ * what the reduction lengthens a step by is the most that leaving ranks out can bring. */
+static bool search_is_due(mu_balance *b, double after, double asked)
+{
+	if (b->decision.drifted >= 0 || b->quiet == 1)
+		b->between_searches = SEARCHED;
+	else if (b->decisions > YOUNG && b->decisions < b->next_search)
+		return false;
+	b->next_search = b->decisions + b->between_searches;
+	b->between_searches = 2 * b->between_searches < MOST_SEARCHED ? 2 * b->between_searches : MOST_SEARCHED;
+	return b->better.step < 0 || 1 - (b->better.computing + b->network.update) / after > asked;
+}
+
 /* Looks for a better team, now and then; true when ranks were left out. `after`: of the best shares with all; noise: a gain that
  * means nothing. */
 static bool consider_removal(mu_balance *b, double after, double noise)
 {
-	bool due = b->asked || b->decision.drifted >= 0 || b->decisions <= YOUNG || b->quiet % SEARCHED == SEARCHED - 1;
-	if (!due)
+	double asked = fmax(b->network.nodes ? REMOVAL_GAIN : REMOVAL_GAIN_UNSURE, noise);
+	bool asked_before = b->asked;
+	b->proposed = b->asked = false;
+	if (!search_is_due(b, after, asked))
 		return false;
 	const mu_balance_search search = mu_balance_search_of(b);
 	mu_balance_best_team(&search, &b->best);
-	double gain = b->best.step > 0 ? 1 - b->best.step / after : 0;
-	double asked = fmax(b->network.nodes ? REMOVAL_GAIN : REMOVAL_GAIN_UNSURE, noise);
-	bool wanted = gain > asked && !same_members(b, b->best.member, b->member);
-	bool again = wanted && b->asked && same_members(b, b->best.member, b->leaving);
+	if (b->best.step < 0 || 1 - b->best.step / after <= asked || same_members(b, b->best.member, b->member))
+		return false;
+	bool again = asked_before && same_members(b, b->best.member, b->leaving);
 	memcpy(b->leaving, b->best.member, (size_t)b->ranks * sizeof *b->leaving);
-	b->asked = wanted;
+	b->proposed = true;
+	if (b->may_remove && !again) {
+		b->asked = true;
+		b->next_search = b->decisions + 1;
+	}
 	if (!again || !b->may_remove)
 		return false;
 	mu_balance_say_removed(b, b->best.member);
 	adopt(b, &b->best, 1 - b->best.step / b->decision.before);
 	b->decision.removed = true;
-	b->asked = false;
 	return true;
 }
 
@@ -188,7 +207,7 @@ static void consider(mu_balance *b)
 	} else {
 		mu_balance_say_kept(b);
 	}
-	if (b->asked)
+	if (b->proposed)
 		mu_balance_say_might_remove(b);
 }
 

@@ -26,8 +26,10 @@ struct mu_balance {
 	double step_before; /* measured before the last change */
 	double promised; /* gain that the last change promised, to be judged by the next rows; 0: nothing to judge */
 	double caution; /* >= 1: the asked gain is multiplied by it */
-	bool *leaving; /* [ranks] whom the last search would leave out: asked again before it is done */
-	bool asked; /* leaving holds something */
+	bool *leaving; /* [ranks] who would stay by the last search that left anyone out */
+	bool asked; /* the last decision found so, and the next one confirms it or not */
+	bool proposed; /* this decision found so */
+	unsigned next_search, between_searches; /* for a better team, in decisions */
 	mu_balance_decision decision;
 };
 

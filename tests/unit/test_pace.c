@@ -87,6 +87,20 @@ static void a_step_lasts_as_long_as_described(void **state)
 	mu_pace_release(&pace);
 }
 
+static void a_rank_without_images_is_never_late(void **state)
+{
+	(void)state;
+	const mural_cluster_device device = {.name = "fast", .tflops = 1e9};
+	mu_pace pace;
+	assert_int_equal(mu_pace_init(&pace, &device, &vit, NULL), MURAL_OK);
+	for (int i = 0; i < 4 * MU_PACE_LATE; i++) {
+		step(&pace, 0);
+		assert_int_equal(mu_pace_end_step(&pace, NULL), MURAL_OK);
+	}
+	assert_int_equal(pace.facts.late_steps, 0);
+	mu_pace_release(&pace);
+}
+
 /* Nothing takes no time at all, so this device is always too fast. */
 static void a_machine_that_is_too_slow_is_an_error(void **state)
 {
@@ -112,6 +126,7 @@ int main(void)
 	        cmocka_unit_test(a_real_device_is_let_alone),
 	        cmocka_unit_test(the_window_is_divided_over_the_units),
 	        cmocka_unit_test(a_step_lasts_as_long_as_described),
+	        cmocka_unit_test(a_rank_without_images_is_never_late),
 	        cmocka_unit_test(a_machine_that_is_too_slow_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, make_model, free_model);
