@@ -124,6 +124,9 @@ static mural_status micro_step(mural_engine *engine, mu_step_state *state, mural
 	state->counts = at->counts;
 	state->empty = empty;
 	mu_vit_input input = mu_engine_input(engine, engine->train, at);
+	/* Where shares follow speed, a smaller one must take less time; elsewhere all micro-batches have the same shape. */
+	if (mu_sharing_moves(&engine->sharing) && !empty)
+		mu_vit_pass_images(engine->train_pass, batch->count);
 	MU_TRY(compute(engine, &(micro_work){engine, &input, state, empty, state->last}, err));
 	mu_pace_end(&engine->pace);
 	mu_feed_used(&engine->train_feed);

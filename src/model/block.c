@@ -43,7 +43,7 @@ static void describe_attention(const mu_vit_pass *pass, const mu_unit_memory *me
 	b->qkv.d_x = pass->d_y_TD;
 
 	b->attention = (mu_attention){.type = pass->type,
-	                              .images = pass->capacity,
+	                              .images = pass->images,
 	                              .tokens = pass->vit->tokens,
 	                              .heads = c->heads,
 	                              .head_size = c->width / c->heads,
@@ -120,7 +120,7 @@ static void take_shared(const mu_vit_pass *pass, mu_arena *step, mu_block_buffer
 	const mural_model_config *c = &pass->vit->config;
 	size_t qkv = mu_pass_bytes(pass, pass->rows * 3 * c->width), o = mu_pass_bytes(pass, pass->rows * c->width);
 	size_t hidden = mu_pass_bytes(pass, pass->rows * c->mlp_width);
-	size_t patches = mu_pass_bytes(pass, pass->capacity * c->channels * c->image_height * c->image_width);
+	size_t patches = mu_pass_bytes(pass, pass->images * c->channels * c->image_height * c->image_width);
 	char *wide = mu_arena_take(step, mu_max(patches, mu_max(qkv + o, 2 * hidden)));
 	buffers->qkv = wide;
 	buffers->o = wide + qkv;
@@ -137,8 +137,8 @@ static void take_statistics(const mu_vit_pass *pass, mu_arena *step, mu_block_bu
 	buffers->rstd2 = mu_pass_take_stat(pass, step, pass->rows);
 	buffers->lse = mu_pass_take_stat(pass, step, pass->rows * pass->vit->config.heads);
 	if (pass->scaled) {
-		buffers->keep1_B = mu_pass_take_stat(pass, step, pass->capacity);
-		buffers->keep2_B = mu_pass_take_stat(pass, step, pass->capacity);
+		buffers->keep1_B = mu_pass_take_stat(pass, step, pass->images);
+		buffers->keep2_B = mu_pass_take_stat(pass, step, pass->images);
 	}
 }
 
@@ -183,7 +183,7 @@ static mural_status drop(const mu_vit_pass *pass, mu_purpose purpose, uint32_t l
                          mural_error *err)
 {
 	mu_dropout op = {.type = pass->type,
-	                 .images = pass->capacity,
+	                 .images = pass->images,
 	                 .elements_per_image = pass->vit->tokens * width,
 	                 .rule = mu_pass_dropout(pass, purpose, layer, pass->vit->config.dropout),
 	                 .x = x};
@@ -208,7 +208,7 @@ static mural_status draw_path(const mu_vit_pass *pass, int block, uint32_t branc
 	const mural_model_config *c = &pass->vit->config;
 	double rate = c->depth > 1 ? c->drop_path * block / (double)(c->depth - 1) : 0;
 	mu_drop_path op = {.type = pass->type,
-	                   .images = pass->capacity,
+	                   .images = pass->images,
 	                   .rule = mu_pass_dropout(pass, MU_PURPOSE_DROP_PATH, 2 * (uint32_t)block + branch, rate),
 	                   .keep_B = keep_B};
 	return pass->ops->drop_path(pass->context, &op, err);

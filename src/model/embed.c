@@ -15,13 +15,13 @@ static size_t patch_elements(const mu_vit_pass *pass)
 
 static embed_ops describe(const mu_vit_pass *pass, const mu_unit_memory *memory)
 {
-	const size_t width = pass->vit->config.width, rows = pass->capacity * pass->vit->patches;
+	const size_t width = pass->vit->config.width, rows = pass->images * pass->vit->patches;
 	embed_ops e = {.patch = mu_pass_linear(pass, memory, MU_ROLE_PATCH_W, rows, patch_elements(pass), width)};
 	e.patch.x = pass->patches;
 	e.patch.y = pass->patch_TD;
 	e.patch.d_y = pass->d_y_TD;
 	e.embed = (mu_embed){.type = pass->type,
-	                     .images = pass->capacity,
+	                     .images = pass->images,
 	                     .patches = pass->vit->patches,
 	                     .width = width,
 	                     .dropout = mu_pass_dropout(pass, MU_PURPOSE_EMBED_DROPOUT, 0, pass->vit->config.dropout),
@@ -45,7 +45,7 @@ void mu_embed_take(mu_vit_pass *pass, mu_arena *step)
 	pass->patch_TD = first->y1;
 	pass->patches = first->qkv;
 	if (pass->training)
-		pass->patches = mu_pass_take(pass, step, pass->capacity * pass->vit->patches * patch_elements(pass));
+		pass->patches = mu_pass_take(pass, step, pass->images * pass->vit->patches * patch_elements(pass));
 }
 
 size_t mu_embed_workspace_bytes(mu_vit_pass *pass, const mu_unit_memory *memory)
@@ -60,7 +60,7 @@ mural_status mu_embed_forward(mu_vit_pass *pass, const mu_unit_memory *memory, c
 {
 	const mural_model_config *c = &pass->vit->config;
 	mu_patchify patchify = {.type = pass->type,
-	                        .images = pass->capacity,
+	                        .images = pass->images,
 	                        .micro = input->micro,
 	                        .channels = c->channels,
 	                        .height = c->image_height,

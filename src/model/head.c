@@ -15,7 +15,7 @@ static mu_pool describe_pool(const mu_vit_pass *pass)
 {
 	bool mean = pass->vit->config.pool == MURAL_POOL_MEAN;
 	return (mu_pool){.type = pass->type,
-	                 .images = pass->capacity,
+	                 .images = pass->images,
 	                 .tokens = pass->vit->tokens,
 	                 .width = pass->vit->config.width,
 	                 .first = mean ? pass->vit->prefix : 0,
@@ -36,7 +36,7 @@ static head_ops describe(mu_vit_pass *pass, const mu_unit_memory *memory)
 	h.pool_r.d_y = pass->d_pooled_BD;
 	h.pool_r.d_x = pass->d_r_TD;
 
-	h.norm = mu_pass_norm(pass, memory, MU_ROLE_NORM_W, pass->capacity);
+	h.norm = mu_pass_norm(pass, memory, MU_ROLE_NORM_W, pass->images);
 	h.norm.x = pass->pooled_x_BD;
 	h.norm.r = pass->pooled_r_BD;
 	h.norm.keep_B = received.keep_B;
@@ -48,7 +48,7 @@ static head_ops describe(mu_vit_pass *pass, const mu_unit_memory *memory)
 	h.norm.d_r = pass->d_pooled_BD;
 	h.norm.d_x = pass->scaled ? pass->d_norm_y_BD : NULL;
 
-	h.head = mu_pass_linear(pass, memory, MU_ROLE_HEAD_W, pass->capacity, c->width, c->classes);
+	h.head = mu_pass_linear(pass, memory, MU_ROLE_HEAD_W, pass->images, c->width, c->classes);
 	h.head.x = pass->norm_y_BD;
 	h.head.y = pass->logits_BC;
 	h.head.d_y = pass->logits_BC; /* mu_vit_loss leaves the gradient there */
@@ -58,13 +58,13 @@ static head_ops describe(mu_vit_pass *pass, const mu_unit_memory *memory)
 
 void mu_head_take(mu_vit_pass *pass, mu_arena *step)
 {
-	const size_t elements = pass->capacity * pass->vit->config.width;
+	const size_t elements = pass->images * pass->vit->config.width;
 	pass->pooled_x_BD = mu_pass_take(pass, step, elements);
 	pass->pooled_r_BD = mu_pass_take(pass, step, elements);
 	pass->norm_y_BD = mu_pass_take(pass, step, elements);
-	pass->norm_mean = mu_pass_take_stat(pass, step, pass->capacity);
-	pass->norm_rstd = mu_pass_take_stat(pass, step, pass->capacity);
-	pass->logits_BC = mu_pass_take(pass, step, pass->capacity * pass->vit->config.classes);
+	pass->norm_mean = mu_pass_take_stat(pass, step, pass->images);
+	pass->norm_rstd = mu_pass_take_stat(pass, step, pass->images);
+	pass->logits_BC = mu_pass_take(pass, step, pass->images * pass->vit->config.classes);
 	if (pass->training) {
 		pass->d_norm_y_BD = mu_pass_take(pass, step, elements);
 		pass->d_pooled_BD = mu_pass_take(pass, step, elements);

@@ -60,7 +60,7 @@ mu_layernorm mu_pass_norm(const mu_vit_pass *pass, const mu_unit_memory *memory,
 	return (mu_layernorm){.type = pass->type,
 	                      .tokens = rows,
 	                      .width = pass->vit->config.width,
-	                      .tokens_per_image = rows / pass->capacity,
+	                      .tokens_per_image = rows / pass->images,
 	                      .eps = pass->vit->config.norm_eps,
 	                      .w = mu_pass_parameter(pass, memory, weight),
 	                      .b = mu_pass_parameter(pass, memory, weight + 1),
@@ -153,6 +153,7 @@ mural_status mu_vit_pass_create(mu_vit_pass **result, const mu_vit *vit, const m
 	pass->context = context;
 	pass->type = type;
 	pass->capacity = capacity;
+	pass->images = capacity;
 	pass->rows = capacity * vit->tokens;
 	pass->training = training;
 	pass->scaled = training && (vit->config.dropout > 0 || vit->config.drop_path > 0);
@@ -162,7 +163,8 @@ mural_status mu_vit_pass_create(mu_vit_pass **result, const mu_vit *vit, const m
 	mu_head_take(pass, step);
 	if (training)
 		take_gradients(pass, step);
-	pass->scratch = mu_arena_take(scratch, workspace_bytes(pass));
+	pass->scratch_bytes = workspace_bytes(pass);
+	pass->scratch = mu_arena_take(scratch, pass->scratch_bytes);
 	mural_status status = mu_arena_check(step, err);
 	if (status == MURAL_OK)
 		status = mu_arena_check(scratch, err);
@@ -172,6 +174,18 @@ mural_status mu_vit_pass_create(mu_vit_pass **result, const mu_vit *vit, const m
 	}
 	*result = pass;
 	return MURAL_OK;
+}
+
+void mu_vit_pass_images(mu_vit_pass *pass, size_t images)
+{
+	if (images == pass->images)
+		return;
+	pass->images = images;
+	pass->rows = images * pass->vit->tokens;
+	if (workspace_bytes(pass) > pass->scratch_bytes) { /* a library may choose otherwise for a smaller shape */
+		pass->images = pass->capacity;
+		pass->rows = pass->capacity * pass->vit->tokens;
+	}
 }
 
 void mu_vit_pass_free(mu_vit_pass *pass)
@@ -229,7 +243,7 @@ mural_status mu_vit_loss(mu_vit_pass *pass, const mu_vit_input *input, mu_step_s
                          mural_error *err)
 {
 	mu_cross_entropy op = {.type = pass->type,
-	                       .images = pass->capacity,
+	                       .images = pass->images,
 	                       .micro = input->micro,
 	                       .classes = pass->vit->config.classes,
 	                       .smoothing = input->label_smoothing,
@@ -255,6 +269,6 @@ const void *mu_vit_left_by(const mu_vit_pass *pass, size_t unit, size_t *element
 		return pass->blocks[0].s1;
 	if (unit <= c->depth)
 		return pass->blocks[unit - 1].x;
-	*elements = pass->capacity * c->classes;
+	*elements = pass->images * c->classes;
 	return pass->logits_BC;
 }

@@ -35,7 +35,8 @@ struct mu_vit_pass {
 	const mu_ops *ops;
 	mu_ops_context *context;
 	mu_dtype type;
-	size_t capacity, rows; /* images, T */
+	size_t capacity; /* images that there is room for */
+	size_t images, rows; /* that are computed, and T of them: mu_vit_pass_images */
 	bool training, scaled;
 	uint32_t seed;
 	const uint64_t *stream_B; /* of the input that unit 0 saw */
@@ -45,6 +46,7 @@ struct mu_vit_pass {
 	void *d_r_TD, *d_y_TD, *d_wide;
 	void *d_norm_y_BD, *d_pooled_BD;
 	void *scratch;
+	size_t scratch_bytes;
 	mu_block_buffers blocks[];
 };
 

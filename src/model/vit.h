@@ -90,6 +90,11 @@ mural_status mu_vit_pass_create(mu_vit_pass **pass, const mu_vit *vit, const mu_
                                 mu_arena *scratch, mural_error *err);
 void mu_vit_pass_free(mu_vit_pass *pass);
 
+/* How many of the capacity's images are computed from now on, 1 .. capacity (at first all): the next forward, its backward, and those
+ * after it. So few as a micro-batch has take less time than a full one, whose other rows are computed and weigh nothing. All are
+ * computed where so few need more workspace than was planned. */
+void mu_vit_pass_images(mu_vit_pass *pass, size_t images);
+
 /* Unit by unit, in order. parameters: the unit's span. unit 0 needs input; later units use what earlier ones left. */
 mural_status mu_vit_forward_unit(mu_vit_pass *pass, size_t unit, const void *parameters, const mu_vit_input *input,
                                  mural_error *err);

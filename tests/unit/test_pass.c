@@ -1,5 +1,6 @@
 /* Planning a pass: the plan is what is used, blocks cost what pass.h says, impossible passes are refused.
  * SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,6 +79,40 @@ static size_t planned(size_t depth, size_t width, size_t mlp_width, size_t capac
 	mu_ops_reference.close(context);
 	mu_vit_release(&vit);
 	return step.high;
+}
+
+/* Three images of a capacity of eight, computed alone, are those of a capacity of three: loss and gradients, bit for bit. */
+static void fewer_images_than_the_capacity(void **state)
+{
+	(void)state;
+	for (size_t t = 0; mu_ops_all[t]; t++)
+		for (int variant = 0; variant < 2; variant++) {
+			mural_model_config c = config_of(3, 32, 64);
+			c.drop_path = variant ? 0.2 : 0;
+			model_settings s = {.config = &c,
+			                    .ops = mu_ops_all[t],
+			                    .type = MU_F32,
+			                    .capacity = 8,
+			                    .count = 3,
+			                    .training = true};
+			model_run large, small;
+			model_run_open(&large, &s);
+			s.capacity = 3;
+			model_run_open(&small, &s);
+			(void)model_run_forward(&large);
+			model_run_backward(&large);
+			mu_vit_pass_images(large.pass, 3);
+			assert_true(model_run_forward(&large) == model_run_forward(&small));
+			model_run_backward(&large);
+			model_run_backward(&small);
+			for (size_t u = 0; u < large.vit.n_units; u++)
+				assert_memory_equal(large.gradients[u], small.gradients[u],
+				                    large.vit.units[u].elements * sizeof(float));
+			mu_vit_pass_images(large.pass, 8);
+			assert_true(isfinite(model_run_forward(&large)));
+			model_run_close(&large);
+			model_run_close(&small);
+		}
 }
 
 /* Shapes whose buffers are all multiples of an arena's alignment: T = 16 * 7 tokens. */
@@ -162,6 +197,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(plan_is_use),
+	        cmocka_unit_test(fewer_images_than_the_capacity),
 	        cmocka_unit_test(a_block_keeps_what_is_promised),
 	        cmocka_unit_test(impossible_passes_are_refused),
 	        cmocka_unit_test(wrong_inputs_are_bugs),
