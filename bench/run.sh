@@ -8,6 +8,7 @@
 #   bench/run.sh comm      all-reduces: alone, under arithmetic, and what of the arithmetic they cost; on 2 ranks and a rank per core
 #   bench/run.sh overlap   two ranks on a link that makes communication 30 % of a step: what overlap saves of it
 #   bench/run.sh emulation do emulated links and devices take as long as described?
+#   bench/run.sh balance [emulated|exhaustive|real|overhead]   unequal workers: equal shares against balanced ones
 #   bench/run.sh profiling what watching costs: events of a step times the cost of each
 #   bench/run.sh tune [CONFIG]   mural tune against a sweep of every configuration: how close, in what part of the time
 #   bench/run.sh           all of them
@@ -243,6 +244,7 @@ comm) run_comm ;;
 overlap) run_overlap ;;
 emulation) run_emulation ;;
 profiling) run_profiling ;;
+balance) bench/balance.sh "${2:-all}" ;;
 tune) run_tune "${2:-}" ;;
 all)
 	run_peer
@@ -253,10 +255,11 @@ all)
 	run_overlap
 	run_emulation
 	run_profiling
+	bench/balance.sh
 	run_tune
 	;;
 *)
-	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint|overlap|emulation|profiling|tune]" >&2
+	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint|overlap|emulation|profiling|balance|tune]" >&2
 	exit 2
 	;;
 esac
