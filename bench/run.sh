@@ -11,6 +11,7 @@
 #   bench/run.sh balance [emulated|exhaustive|real|overhead]   unequal workers: equal shares against balanced ones
 #   bench/run.sh profiling what watching costs: events of a step times the cost of each
 #   bench/run.sh tune [CONFIG]   mural tune against a sweep of every configuration: how close, in what part of the time
+#   bench/run.sh plan      forecasts against measured steps and memory, each round calibrated anew
 #   bench/run.sh           all of them
 #
 # PyTorch is no dependency: set MURAL_PEER_PYTHON to an interpreter that has torch and timm, or the peer is left out, said aloud.
@@ -234,6 +235,49 @@ run_tune() {
 	done
 }
 
+# number FILE KEY: the first number of this name in a JSON file; total FILE OBJECT: "total" inside an object of it
+number() { sed -n "s/^ *\"$2\": \([-0-9.e+]*\),*\$/\1/p" "$1" | head -n 1; }
+total() { sed -n "/\"$2\": {/,/}/s/^ *\"total\": \([0-9]*\).*/\1/p" "$1"; }
+
+# plan_pair LABEL MODEL SIDE BATCH RANKS: forecast by $work/here.json, then the same training
+plan_pair() {
+	local dir=$work/run forecast measured memory
+	local run="--model $2 --image-size $3 --micro-batch $4 --batch $(($4 * $5)) --ranks $5 --classes 1000 --ops cpu --data synthetic --synthetic-images 4096 --measure-only"
+	# shellcheck disable=SC2086 # words
+	"$bin/mural" plan $run --cluster "$work/here.json" --result "$work/plan.json" >/dev/null
+	# shellcheck disable=SC2086 # words
+	"$bin/mural" train --quiet $run --max-steps $((steps + 2)) --overwrite --run-dir "$dir" >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
+	forecast=$(number "$work/plan.json" step_seconds)
+	measured=$(awk -F, 'NR > 3 {print $7 + $8 + $9 + $10 + $12}' "$dir/steps.csv" | median)
+	memory=$([ "$(total "$work/plan.json" memory)" = "$(total "$dir/result.json" memory_planned_bytes)" ] &&
+		[ "$(total "$dir/result.json" memory_used_bytes)" = "$(total "$dir/result.json" memory_planned_bytes)" ] && echo equal || echo DIFFERENT)
+	awk -v f="$forecast" -v m="$measured" 'BEGIN {print f / m - 1}' >>"$work/plan.$1"
+	awk -v l="$1" -v f="$forecast" -v m="$measured" -v memory="$memory" 'BEGIN {printf "  %-34s forecast %8.1f ms  measured %8.1f ms  %+5.1f %%  memory %s\n", l, 1e3 * f, 1e3 * m, 100 * (f / m - 1), memory}'
+}
+
+plan_labels='vit_ti_16@32,-1-rank-x-32 vit_ti_16@32,-2-ranks-x-32 vit_ti_16@96,-1-rank-x-16 vit_ti_16@96,-2-ranks-x-16 vit_s_16@224,-1-rank-x-16 vit_s_16@224,-2-ranks-x-16'
+run_plan() {
+	local round label from
+	echo "== mural plan against trainings: $pairs rounds, each calibrated anew (S/16 at 224 measured itself, at 6 and 12 images)"
+	rm -f "$work"/plan.*
+	for round in $(seq "$pairs"); do
+		from=$(date +%s)
+		"$bin/mural" plan --calibrate --model vit_s_16 --micro-batch 12 --batch 12 --ranks 2 --output "$work/here.json" >"$work/calibrate" || exit 1
+		echo "round $round: calibrated in $(($(date +%s) - from)) s; $(grep -o 'the rates.*' "$work/calibrate")"
+		set -- vit_ti_16 32 32 vit_ti_16 96 16 vit_s_16 224 16
+		for label in $plan_labels; do
+			case $label in *1-rank-*) plan_pair "$label" "$1" "$2" "$3" 1 ;; *) plan_pair "$label" "$1" "$2" "$3" 2 && shift 3 ;; esac
+		done
+	done
+	for label in $plan_labels; do
+		echo "$label: median error $(median <"$work/plan.$label" | awk '{printf "%+.1f %%", 100 * $1}') (target: within 10 %)"
+	done
+	from=$(date +%s%N)
+	"$bin/mural" plan --model vit_b_16 --micro-batch 16 --batch 16 --cluster <(echo "{ devices: { d: { seconds_per_image: 0.01 } }, links: { i: { gb_per_s: 100 }, u: { gb_per_s: 12 } },
+		nodes: [ { count: 512, devices: { d: 8 }, inside: \"i\", uplink: \"u\" } ] }") >/dev/null
+	echo "a plan for 4096 devices: $((($(date +%s%N) - from) / 1000000)) ms, the program's start included (target: well under 1 s)"
+}
+
 machine
 case ${1:-all} in
 peer) run_peer ;;
@@ -245,6 +289,7 @@ overlap) run_overlap ;;
 emulation) run_emulation ;;
 profiling) run_profiling ;;
 balance) bench/balance.sh "${2:-all}" ;;
+plan) run_plan ;;
 tune) run_tune "${2:-}" ;;
 all)
 	run_peer
@@ -257,9 +302,10 @@ all)
 	run_profiling
 	bench/balance.sh
 	run_tune
+	run_plan
 	;;
 *)
-	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint|overlap|emulation|profiling|balance|tune]" >&2
+	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint|overlap|emulation|profiling|balance|tune|plan]" >&2
 	exit 2
 	;;
 esac

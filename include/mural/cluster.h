@@ -36,6 +36,7 @@ typedef struct mural_cluster_device {
 	/* How fast it is. Neither of the first and third told: as fast as the machine that emulates it. */
 	double seconds_per_image; /* forward and backward; 0: tflops says */
 	double seconds_per_batch; /* once per micro-batch, however few images it has */
+	double flops_per_image; /* of the model that seconds_per_image is for, forward and backward: forecasts of others scale; 0: as it is */
 	double tflops; /* 1e12 floating-point operations per second reached while training; 0: seconds_per_image says */
 	uint64_t memory_bytes; /* 0: not told */
 	double price_per_hour, watts; /* of one device; 0: not told */

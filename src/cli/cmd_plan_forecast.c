@@ -136,6 +136,8 @@ static mural_status open_data(planning *p, mural_error *err)
 		return MURAL_OK;
 	mural_status status = mural_data_open(&p->train, d, MURAL_SPLIT_TRAIN, seed, m->channels, m->image_height,
 	                                      m->image_width, m->classes, err);
+	if (p->config.run.measure_only) /* nothing is evaluated */
+		return status;
 	if (status == MURAL_OK)
 		status = mural_data_open_validation(&p->validation, p->train, d, seed, m->channels, m->image_height,
 		                                    m->image_width, m->classes, err);

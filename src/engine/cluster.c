@@ -18,6 +18,7 @@
 static const mu_cluster_key device_keys[] = {
         {"seconds_per_image", true, 1, IN_DEVICE(seconds_per_image), false, false},
         {"seconds_per_batch", false, 1, IN_DEVICE(seconds_per_batch), false, false},
+        {"gflop_per_image", true, 1e9, IN_DEVICE(flops_per_image), false, false},
         {"tflops", true, 1, IN_DEVICE(tflops), false, false},
         {"memory_gib", true, (double)(1 << 30), IN_DEVICE(memory_bytes), true, false},
         {"price_per_hour", false, 1, IN_DEVICE(price_per_hour), false, false},

@@ -55,6 +55,7 @@ mural_status mural_forecast_create(mural_forecast **forecast, const mural_foreca
 	f->settings = *settings;
 	f->config = *settings->config;
 	MU_TRY_OUT(mu_work_init(&f->work, &f->config, f->config.ranks, err));
+	f->work.wire_bytes *= f->config.emulation.link_scale; /* a miniature's bytes stand for a large model's */
 	MU_TRY_OUT(take_memory(f, err));
 	for (size_t u = 0; u < f->work.n_units; u++) {
 		f->units[u] = (mu_cost_unit){f->work.units[u].flops, f->work.units[u].elements};
@@ -209,17 +210,48 @@ static mural_status check_point(const mural_forecast *f, int ranks, mural_error 
 	               c->devices_in_all == 1 ? "" : "s", ranks);
 }
 
+static mu_cost_work work_of(const mural_forecast *f, const mural_forecast_point *point, double images,
+                            const mural_forecast_step *step)
+{
+	return (mu_cost_work){.units = f->units,
+	                      .n_units = f->work.n_units,
+	                      .first_trained = f->work.first_trained,
+	                      .images = images,
+	                      .accumulation = (double)step->accumulation,
+	                      .parameter_bytes = f->work.parameter_bytes,
+	                      .gradient_bytes = f->work.wire_bytes,
+	                      .bucket_elements = f->work.bucket_elements,
+	                      .sums_bytes = SUMS_BYTES,
+	                      .overlap = f->config.engine.overlap_comm,
+	                      .zero_stage = point->sharded ? point->zero_stage : 0};
+}
+
+static void fill_times(const mu_cost *cost, double images, mural_forecast_step *step)
+{
+	const double ranks = step->ranks;
+	step->data = cost->data;
+	step->forward = cost->forward;
+	step->backward = cost->backward;
+	step->exposed = cost->exposed;
+	step->hidden = fmax(0, cost->communication - cost->exposed);
+	step->optimizer = cost->optimizer;
+	step->seconds = cost->step;
+	step->bytes = cost->bytes;
+	step->ring_bytes = cost->bytes * 2 * (ranks - 1) / ranks;
+	step->images = images * (double)step->accumulation * ranks;
+	step->images_per_second = step->images / step->seconds;
+}
+
 mural_status mu_forecast_step_of(mural_forecast *f, const mural_forecast_point *point, double images,
                                  mural_forecast_step *step, mural_error *err)
 {
-	const mural_config *config = &f->config;
-	const int ranks = point->ranks ? point->ranks : config->ranks;
+	const mural_batch_config *batch = &f->config.batch;
+	const int ranks = point->ranks ? point->ranks : f->config.ranks;
 	mu_links links;
 	team t;
-	*step = (mural_forecast_step){
-	        .ranks = ranks,
-	        .micro_batch = point->micro_batch ? point->micro_batch : config->batch.micro_batch,
-	        .accumulation = point->accumulation ? point->accumulation : config->batch.accumulation};
+	*step = (mural_forecast_step){.ranks = ranks,
+	                              .micro_batch = point->micro_batch ? point->micro_batch : batch->micro_batch,
+	                              .accumulation = point->accumulation ? point->accumulation : batch->accumulation};
 	MU_TRY(check_point(f, ranks, err));
 	if (!(images > 0))
 		images = (double)step->micro_batch;
@@ -230,17 +262,6 @@ mural_status mu_forecast_step_of(mural_forecast *f, const mural_forecast_point *
 	add_up_devices(f, ranks, step);
 	find_slowest_uplink(f, ranks, step);
 	const link_user user = {f, &links};
-	const mu_cost_work work = {.units = f->units,
-	                           .n_units = f->work.n_units,
-	                           .first_trained = f->work.first_trained,
-	                           .images = images,
-	                           .accumulation = (double)step->accumulation,
-	                           .parameter_bytes = f->work.parameter_bytes,
-	                           .gradient_bytes = f->work.wire_bytes,
-	                           .bucket_elements = f->work.bucket_elements,
-	                           .sums_bytes = SUMS_BYTES,
-	                           .overlap = config->engine.overlap_comm,
-	                           .zero_stage = point->sharded ? point->zero_stage : 0};
 	const mu_cost_machine machine = {.seconds_per_image = t.slowest.per_image,
 	                                 .seconds_per_batch = t.slowest.per_batch,
 	                                 .seconds_per_parameter = t.slowest.per_parameter,
@@ -250,18 +271,9 @@ mural_status mu_forecast_step_of(mural_forecast *f, const mural_forecast_point *
 	                                 .ranks = ranks,
 	                                 .link = link_seconds,
 	                                 .user = &user};
+	const mu_cost_work work = work_of(f, point, images, step);
 	const mu_cost cost = mu_cost_step(&work, &machine);
-	step->data = cost.data;
-	step->forward = cost.forward;
-	step->backward = cost.backward;
-	step->exposed = cost.exposed;
-	step->hidden = fmax(0, cost.communication - cost.exposed);
-	step->optimizer = cost.optimizer;
-	step->seconds = cost.step;
-	step->bytes = cost.bytes;
-	step->ring_bytes = cost.bytes * 2 * (ranks - 1) / ranks;
-	step->images = images * (double)step->accumulation * ranks;
-	step->images_per_second = step->images / step->seconds;
+	fill_times(&cost, images, step);
 	return MURAL_OK;
 }
 

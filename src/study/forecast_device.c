@@ -111,6 +111,8 @@ mu_speed mu_forecast_speed(const mural_forecast *f, uint32_t device, uint32_t ra
 	mu_speed speed = {.per_image = mural_cluster_seconds(d, f->flops),
 	                  .per_batch = d->seconds_per_batch,
 	                  .per_parameter = update_seconds(f, known)};
+	if (d->flops_per_image > 0)
+		speed.per_image *= f->flops / d->flops_per_image;
 	mu_speed_source from = MU_SPEED_UNKNOWN;
 	mu_speed measured;
 	if (from_rates(f, device, ranks_on_node, true, &measured))

@@ -19,12 +19,28 @@ static void check_link(const mural_cluster *cluster, int32_t link)
 		abort();
 }
 
+static void check_rate(const mural_cluster *cluster, const mural_cluster_rate *rate)
+{
+	const double times[] = {
+	        rate->seconds_per_image,       rate->seconds_per_batch, rate->seconds_per_flop,
+	        rate->seconds_per_value,       rate->seconds_per_unit,  rate->seconds_per_parameter,
+	        rate->update_seconds,          rate->wait_share,        rate->update_seconds_per_parameter,
+	        rate->loader_seconds_per_image};
+	if (rate->device >= cluster->n_devices || rate->ranks < 1)
+		abort();
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+		if (!(times[i] >= 0) || !isfinite(times[i]))
+			abort();
+}
+
 static void check_numbers(const mural_cluster *cluster)
 {
 	uint64_t nodes = 0, devices = 0;
 	for (uint32_t i = 0; i < cluster->n_links; i++)
 		if (!(cluster->links[i].bytes_per_second > 0) || !(cluster->links[i].latency_seconds >= 0))
 			abort();
+	for (uint32_t i = 0; i < cluster->n_rates; i++)
+		check_rate(cluster, &cluster->rates[i]);
 	for (uint32_t i = 0; i < cluster->n_entries; i++) {
 		const mural_cluster_node *node = &cluster->nodes[i];
 		check_link(cluster, node->inside);

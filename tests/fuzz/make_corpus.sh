@@ -121,6 +121,12 @@ printf '\0{"format":"mural-checkpoint","version":1,"step":1e30,"files":[{"name":
 } | seed checkpoint state
 
 # Clusters as they are; host files behind a filter and a NUL.
+seed cluster rates <<'END'
+{ "devices": { "cpu": { "rates": [
+  { "precision": "bf16", "ranks": 2, "s_per_tflop": 7.6, "ns_per_value": 0.7, "us_per_unit": 3, "wait_share": 0.1 },
+  { "model": "m", "gflop_per_image": 3, "parameters": 5e6, "seconds_per_image": 0.1, "loader_us_per_image": 9 } ] } },
+  "links": { "m": { "gb_per_s": 2 } }, "nodes": [ { "devices": { "cpu": 4 }, "inside": "m" } ] }
+END
 for file in "$tests"/../examples/clusters/*.json; do
 	seed cluster "$(basename "$file")" <"$file"
 done

@@ -139,6 +139,25 @@ static void test_the_studys_rows(void **state)
 	mural_cluster_free(tesla);
 }
 
+/* Seconds per image of one model, told with its operations, are scaled to another's; without they stand. */
+static void test_another_model(void **state)
+{
+	(void)state;
+	mural_cluster *tesla = example("tesla.json");
+	mural_config config = configured("vit_s_16", "16", 0, NULL);
+	mural_forecast *forecast = forecast_of(&config, tesla);
+	double flops = 3 * mural_model_forward_flops(&config.model);
+	mural_forecast_step step = step_of(forecast, (mural_forecast_point){.ranks = 1});
+	NEAR(step.forward + step.backward, 16 * 0.0143 * flops / 105.382969344e9);
+	mural_forecast_free(forecast);
+	tesla->devices[0].flops_per_image = 0;
+	forecast = forecast_of(&config, tesla);
+	step = step_of(forecast, (mural_forecast_point){.ranks = 1});
+	NEAR(step.forward + step.backward, 16 * 0.0143);
+	mural_forecast_free(forecast);
+	mural_cluster_free(tesla);
+}
+
 static void test_points(void **state)
 {
 	(void)state;
@@ -164,6 +183,12 @@ static void test_points(void **state)
 	mural_forecast_step sharded = step_of(
 	        forecast, (mural_forecast_point){.ranks = 8, .micro_batch = 64, .sharded = true, .zero_stage = 1});
 	assert_true(sharded.optimizer < step.optimizer / 7);
+	/* a miniature's bytes count as so many */
+	config.emulation.link_scale = 3;
+	mural_forecast *scaled = forecast_of(&config, vector);
+	NEAR(step_of(scaled, (mural_forecast_point){.ranks = 8}).bytes - 64,
+	     3 * (step_of(forecast, (mural_forecast_point){.ranks = 8}).bytes - 64));
+	mural_forecast_free(scaled);
 	mural_error err = {0};
 	const mural_forecast_point many = {.ranks = 433};
 	assert_int_equal(mural_forecast_at(forecast, &many, &step, &err), MURAL_USAGE);
@@ -408,8 +433,9 @@ int main(void)
 	        cmocka_unit_test(test_points),         cmocka_unit_test(test_rates),
 	        cmocka_unit_test(test_loader),         cmocka_unit_test(test_frozen),
 	        cmocka_unit_test(test_unknown_device), cmocka_unit_test(test_known_device),
-	        cmocka_unit_test(test_here),           cmocka_unit_test(test_scaling),
-	        cmocka_unit_test(test_answers),        cmocka_unit_test(test_stages),
+	        cmocka_unit_test(test_here),           cmocka_unit_test(test_another_model),
+	        cmocka_unit_test(test_scaling),        cmocka_unit_test(test_answers),
+	        cmocka_unit_test(test_stages),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
