@@ -117,6 +117,11 @@ static void print_split(const char *title, const mural_data *data, const mural_d
 	       (unsigned long long)survey->broken);
 }
 
+static void print_missing(const char *title, const mural_error *why)
+{
+	printf("%s: none (%s%s%s)\n", title, why->message, *why->where ? ": " : "", why->where);
+}
+
 static void say_broken(void *user, uint64_t image, const mural_error *err)
 {
 	uint64_t *said = user;
@@ -196,7 +201,7 @@ static mural_status look(data_set *set, const data_arguments *arguments, bool ve
 		if (set->splits[s])
 			print_split(titles[s], set->splits[s], surveys[s]);
 		else if (!verify)
-			printf("%s: none (%s)\n", titles[s], set->missing[s].message);
+			print_missing(titles[s], &set->missing[s]);
 	}
 	fflush(stdout);
 	const mural_data *splits[2] = {set->splits[0], set->splits[1]};

@@ -57,11 +57,14 @@ has out.json '^    "readable": 2'
 [ "$(grep -c '"fine_' out.json)" -eq 200 ] || wrong 'the result lacks names of classes'
 
 # Class folders: one picture is broken, in the second of three places.
-mkdir -p set/train/cat set/train/dog set/val/dog
+mkdir -p set/train/cat set/train/dog set/val/dog set/train/emu
 cp "$here/pictures/rgb.png" set/train/cat/1.png
 head -c 60 "$here/pictures/rgb.png" >set/train/cat/2.png
 cp "$here/pictures/palette.png" set/train/dog/3.png
 cp "$here/pictures/grey.png" set/val/dog/4.png
+run 0 inspect set
+has out '^training set: none \(.*found none; remove the folder or fill it: set/train/emu\)$'
+rmdir set/train/emu
 run 0 inspect set
 has out '^  of +3 channels, any size$'
 has out '^ +0 cat'
