@@ -57,10 +57,30 @@ static void show_step(mu_run *r, const mural_step_facts *step)
 }
 
 /* One row per rank, gathered by rank 0. */
+/* What the rank trains on: a card, told by its driver or at least by itself, or the host. */
+static void sample_device(mu_run *r, mu_device_sample *sample)
+{
+	const mu_device *device = &r->engine->device;
+	mu_device_facts facts;
+	if (!r->engine->bus[0]) {
+		mu_host_stats_sample(&r->host, sample);
+		return;
+	}
+	*sample = (mu_device_sample){.load = NAN, .celsius = NAN};
+	snprintf(sample->id, sizeof sample->id, "%d", mural_comm_slot(r->comm));
+	if (device->table->facts(device->handle, &facts, NULL) == MURAL_OK) {
+		snprintf(sample->name, sizeof sample->name, "%s", facts.name);
+		sample->free_bytes = facts.free_bytes;
+		sample->used_bytes = facts.total_bytes - facts.free_bytes;
+		sample->total_bytes = facts.total_bytes;
+	}
+	mu_nvml_sample(&r->energy.nvml, sample);
+}
+
 static mural_status record_metrics(mu_run *r, uint64_t epoch, double seconds, mural_error *err)
 {
 	mu_metrics_row mine = {.timestamp = time(NULL), .rank = r->rank, .epoch = epoch, .seconds = seconds};
-	mu_host_stats_sample(&r->host, &mine.device);
+	sample_device(r, &mine.device);
 	mural_status written = MURAL_OK;
 	for (int rank = 0; rank < r->ranks; rank++) {
 		mu_metrics_row row = mine;

@@ -10,6 +10,16 @@
 
 #include "base/clock.h"
 
+typedef struct card_memory { /* nvmlMemory_t */
+	unsigned long long total, free, used;
+} card_memory;
+
+typedef struct card_load { /* nvmlUtilization_t: percent of the driver's last sampling time, up to a second */
+	unsigned computing, memory;
+} card_load;
+
+#define SENSOR_OF_THE_CHIP 0
+
 struct mu_nvml_functions {
 	int (*init)(void);
 	int (*by_index)(unsigned index, void **device);
@@ -17,6 +27,11 @@ struct mu_nvml_functions {
 	int (*name)(void *device, char *name, unsigned length);
 	int (*energy)(void *device, unsigned long long *millijoules); /* NULL in old drivers */
 	int (*power)(void *device, unsigned *milliwatts);
+	/* From here to text NULL where a driver lacks them. */
+	int (*index)(void *device, unsigned *index);
+	int (*memory)(void *device, card_memory *bytes);
+	int (*load)(void *device, card_load *percent);
+	int (*celsius)(void *device, int sensor, unsigned *degrees);
 	const char *(*text)(int said);
 };
 
@@ -42,6 +57,10 @@ static const mu_nvml_functions *load(mu_nvml *nvml)
 	*(void **)&f.name = dlsym(library, "nvmlDeviceGetName");
 	*(void **)&f.energy = dlsym(library, "nvmlDeviceGetTotalEnergyConsumption");
 	*(void **)&f.power = dlsym(library, "nvmlDeviceGetPowerUsage");
+	*(void **)&f.index = dlsym(library, "nvmlDeviceGetIndex");
+	*(void **)&f.memory = dlsym(library, "nvmlDeviceGetMemoryInfo");
+	*(void **)&f.load = dlsym(library, "nvmlDeviceGetUtilizationRates");
+	*(void **)&f.celsius = dlsym(library, "nvmlDeviceGetTemperature");
 	*(void **)&f.text = dlsym(library, "nvmlErrorString");
 	if (f.init && f.by_index && f.by_bus && f.name && f.power && f.text)
 		return &f;
@@ -77,6 +96,28 @@ double mu_nvml_watts(const mu_nvml *nvml)
 	if (!nvml->functions || nvml->functions->power(nvml->device, &milliwatts) != 0)
 		return NAN;
 	return milliwatts * 1e-3;
+}
+
+void mu_nvml_sample(const mu_nvml *nvml, mu_device_sample *sample)
+{
+	const mu_nvml_functions *f = nvml->functions;
+	unsigned index, degrees;
+	card_memory memory;
+	card_load load;
+	if (!f)
+		return;
+	snprintf(sample->name, sizeof sample->name, "%s", nvml->name);
+	if (f->index && f->index(nvml->device, &index) == 0)
+		snprintf(sample->id, sizeof sample->id, "%u", index);
+	if (f->memory && f->memory(nvml->device, &memory) == 0) {
+		sample->free_bytes = memory.free;
+		sample->used_bytes = memory.used;
+		sample->total_bytes = memory.total;
+	}
+	if (f->load && f->load(nvml->device, &load) == 0)
+		sample->load = load.computing;
+	if (f->celsius && f->celsius(nvml->device, SENSOR_OF_THE_CHIP, &degrees) == 0)
+		sample->celsius = degrees;
 }
 
 static bool add_counted(mu_nvml *nvml)

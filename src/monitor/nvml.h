@@ -1,4 +1,4 @@
-/* Energy of one NVIDIA card, through the driver's own library (NVML), which is opened at run time: nothing links it.
+/* Energy and state of one NVIDIA card, through the driver's own library (NVML), which is opened at run time: nothing links it.
  *
  * From the Volta generation on the card counts millijoules since the driver was loaded. Older cards only tell their power;
  * then it is summed up between readings, so those should be less than a second apart.
@@ -7,6 +7,8 @@
 #define MU_MONITOR_NVML_H
 
 #include <stdbool.h>
+
+#include "monitor/host_stats.h"
 
 typedef struct mu_nvml_functions mu_nvml_functions;
 
@@ -27,5 +29,7 @@ void mu_nvml_open(mu_nvml *nvml, const char *bus);
 double mu_nvml_joules(mu_nvml *nvml);
 /* Power now; NaN when the card does not tell. */
 double mu_nvml_watts(const mu_nvml *nvml);
+/* What the card is doing; what it does not tell stays as it was. id: its number in nvidia-smi. */
+void mu_nvml_sample(const mu_nvml *nvml, mu_device_sample *sample);
 
 #endif

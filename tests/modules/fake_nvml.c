@@ -16,6 +16,10 @@ SHOWN int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **device);
 SHOWN int nvmlDeviceGetName(void *device, char *name, unsigned length);
 SHOWN int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
 SHOWN int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
+SHOWN int nvmlDeviceGetIndex(void *device, unsigned *index);
+SHOWN int nvmlDeviceGetMemoryInfo(void *device, unsigned long long bytes[3]);
+SHOWN int nvmlDeviceGetUtilizationRates(void *device, unsigned percent[2]);
+SHOWN int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees);
 SHOWN const char *nvmlErrorString(int said);
 
 enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, UNKNOWN = 999 };
@@ -72,6 +76,35 @@ int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts)
 		return NOT_SUPPORTED;
 	*milliwatts = (unsigned)strtoul(text, NULL, 10);
 	return answer();
+}
+
+int nvmlDeviceGetIndex(void *device, unsigned *index)
+{
+	*index = 3;
+	return device == &card ? answer() : UNKNOWN;
+}
+
+/* Total, free, used. */
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long bytes[3])
+{
+	bytes[0] = 80ull << 30;
+	bytes[1] = 50ull << 30;
+	bytes[2] = 30ull << 30;
+	return device == &card ? answer() : UNKNOWN;
+}
+
+/* Of its processors, of its memory. */
+int nvmlDeviceGetUtilizationRates(void *device, unsigned percent[2])
+{
+	percent[0] = 87;
+	percent[1] = 12;
+	return device == &card ? answer() : UNKNOWN;
+}
+
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees)
+{
+	*degrees = 61;
+	return device == &card && sensor == 0 ? answer() : UNKNOWN;
 }
 
 const char *nvmlErrorString(int said)
