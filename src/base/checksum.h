@@ -21,6 +21,8 @@ typedef struct mu_checksum {
 
 void mu_checksum_init(mu_checksum *sum);
 void mu_checksum_add(mu_checksum *sum, const void *bytes, size_t n);
+/* Copies n bytes and adds them, in little more than the time of the copy: large copies of what is not soon read there. */
+void mu_checksum_copy(mu_checksum *sum, void *to, const void *from, size_t n);
 /* Of everything added so far; more may be added afterwards. */
 uint64_t mu_checksum_value(const mu_checksum *sum);
 

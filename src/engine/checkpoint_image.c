@@ -7,7 +7,6 @@
 #include "base/files.h"
 #include "engine/optimizer_state.h"
 
-#define CHUNK ((uint64_t)128 << 10) /* bytes copied, then summed up: they are still in the core's own cache */
 #define WRITE ((uint64_t)16 << 20) /* bytes per call; whole pieces */
 
 static uint64_t smaller(uint64_t a, uint64_t b)
@@ -67,30 +66,27 @@ size_t mu_images_bytes(const mu_images *images)
 	return bytes;
 }
 
-/* Bytes [at, at + n) of the file, which the host can read where they are. */
-static void gather(const mu_image *image, uint64_t at, uint64_t n)
+static uint64_t piece_end(const mu_image *image, size_t piece)
 {
-	while (n > 0) {
-		uint64_t there;
-		const void *from = mu_safetensors_part_at(&image->layout, at, &there);
-		uint64_t take = smaller(n, there);
-		memcpy(image->copy + at, from, take);
-		at += take;
-		n -= take;
-	}
+	return smaller((piece + 1) * MU_CHECKSUM_PIECE, image->layout.bytes);
 }
 
-/* copies: from where the tensors are; else they have been copied. */
-static uint64_t sum_piece(const mu_image *image, size_t piece, bool copies)
+static uint64_t sum_piece(const mu_image *image, size_t piece)
+{
+	uint64_t at = piece * MU_CHECKSUM_PIECE;
+	return mu_checksum_of(image->copy + at, piece_end(image, piece) - at);
+}
+
+/* From where the tensors are, which the host can read. */
+static uint64_t copy_piece(const mu_image *image, size_t piece)
 {
 	mu_checksum sum;
-	uint64_t at = piece * MU_CHECKSUM_PIECE, end = smaller(at + MU_CHECKSUM_PIECE, image->layout.bytes);
+	uint64_t end = piece_end(image, piece), n;
 	mu_checksum_init(&sum);
-	for (uint64_t n; at < end; at += n) {
-		n = smaller(CHUNK, end - at);
-		if (copies)
-			gather(image, at, n);
-		mu_checksum_add(&sum, image->copy + at, n);
+	for (uint64_t at = piece * MU_CHECKSUM_PIECE; at < end; at += n) {
+		const void *from = mu_safetensors_part_at(&image->layout, at, &n);
+		n = smaller(n, end - at);
+		mu_checksum_copy(&sum, image->copy + at, from, n);
 	}
 	return mu_checksum_value(&sum);
 }
@@ -101,7 +97,7 @@ static void copy_here(mu_image *image, int threads)
 	(void)threads;
 #pragma omp parallel for schedule(static) num_threads(threads)
 	for (long piece = 0; piece < n; piece++)
-		image->sums[piece] = sum_piece(image, (size_t)piece, true);
+		image->sums[piece] = copy_piece(image, (size_t)piece);
 	image->summed = true;
 }
 
@@ -148,7 +144,7 @@ static mural_status put_copy(mu_file *out, const mu_image *image, const atomic_b
 	for (uint64_t at = 0; at < image->layout.bytes; at += n) {
 		n = smaller(WRITE, image->layout.bytes - at);
 		for (uint64_t p = at; p < at + n && !image->summed; p += MU_CHECKSUM_PIECE)
-			image->sums[p / MU_CHECKSUM_PIECE] = sum_piece(image, p / MU_CHECKSUM_PIECE, false);
+			image->sums[p / MU_CHECKSUM_PIECE] = sum_piece(image, p / MU_CHECKSUM_PIECE);
 		MU_TRY(mu_file_put_pages(out, image->copy + at, n, stop, err));
 	}
 	return MURAL_OK;

@@ -78,6 +78,31 @@ static void runs_in_pieces(void **state)
 			}
 }
 
+/* Copying is adding, wherever a block, a line or a word begins and ends; nothing beside it is touched. */
+static void copies(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = {0, 1, 7, 31, 32, 33, 63, 64, 65, 127, 200, 5000};
+	enum { ROOM = 5200 };
+	_Alignas(64) unsigned char from[ROOM], to[ROOM], before[ROOM];
+	for (size_t i = 0; i < ROOM; i++)
+		from[i] = (unsigned char)(i * 2654435761u >> 9);
+	for (size_t first = 0; first < 70; first += 3)
+		for (size_t shift = 0; shift < 16; shift += 1)
+			for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+				mu_checksum sum;
+				size_t n = sizes[s];
+				memset(to, 0xAA, ROOM);
+				memcpy(before, to, ROOM);
+				mu_checksum_init(&sum);
+				mu_checksum_add(&sum, from, first);
+				mu_checksum_copy(&sum, to + shift, from + first, n);
+				assert_int_equal(mu_checksum_value(&sum), mu_checksum_of(from, first + n));
+				memcpy(before + shift, from + first, n);
+				assert_memory_equal(to, before, ROOM);
+			}
+}
+
 static void every_bit_counts(void **state)
 {
 	(void)state;
@@ -116,9 +141,8 @@ static void files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(known_sums),     cmocka_unit_test(pieces_make_the_whole),
-	        cmocka_unit_test(runs_in_pieces), cmocka_unit_test(every_bit_counts),
-	        cmocka_unit_test(files),
+	        cmocka_unit_test(known_sums), cmocka_unit_test(pieces_make_the_whole), cmocka_unit_test(runs_in_pieces),
+	        cmocka_unit_test(copies),     cmocka_unit_test(every_bit_counts),      cmocka_unit_test(files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
