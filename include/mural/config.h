@@ -119,6 +119,11 @@ typedef struct mural_engine_config {
 	double min_loss_scale;
 	mural_number_type grad_accum_type; /* how gradients are kept and added up over micro-batches: MODEL or FP32 */
 	mural_number_type communication_type; /* how they travel between ranks */
+	/* By what a rank's gradients are divided before they are summed: the ranks (prescale_gradients, or a factor of 1) or this
+	 * factor. The update undoes the rest, so only the range of narrow types can tell. */
+	bool prescale_gradients;
+	double predivide_factor; /* default 1 */
+	bool skip_overflow; /* bf16: a step whose gradient is not finite is left out; false: it ends the run; default true */
 	int zero_stage; /* 0 .. 3 */
 	uint64_t reduce_bucket; /* elements; default 5e8 */
 	uint64_t allgather_bucket; /* elements; default 5e8 */

@@ -61,7 +61,7 @@ typedef struct mural_step_facts {
 	double learning_rate, gradient_norm; /* norm before clipping, of the unscaled gradient */
 	double loss_scale; /* that the gradients of this step had; 1 without loss scaling */
 	bool skipped; /* an overflow: weights, moments and schedule are as they were */
-	uint64_t skipped_steps; /* so far */
+	uint64_t applied_steps, skipped_steps; /* so far; together: step */
 	/* seconds on this rank */
 	double seconds, data_seconds, forward_seconds, backward_seconds, exposed_seconds, hidden_seconds,
 	        optimizer_seconds;

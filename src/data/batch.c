@@ -38,7 +38,14 @@ mu_batch mu_batch_take(mu_arena *arena, const mu_loader_settings *s)
 	};
 }
 
-void mu_batch_place(mu_batch *batch, const mu_sampler *sampler, mu_batch_at at)
+/* At least 1, and whole: the update multiplies by what was divided by, whatever it is. */
+static uint64_t divisor_of(const mu_loader_settings *s, uint64_t planned)
+{
+	const double divisor = s->divisor > 0 ? s->divisor * (double)planned : (double)planned;
+	return divisor < 1 ? 1 : (uint64_t)(divisor + 0.5);
+}
+
+void mu_batch_place(mu_batch *batch, const mu_loader_settings *s, const mu_sampler *sampler, mu_batch_at at)
 {
 	uint64_t steps = mu_sampler_steps(sampler);
 	batch->micro = at.micro;
@@ -49,7 +56,7 @@ void mu_batch_place(mu_batch *batch, const mu_sampler *sampler, mu_batch_at at)
 	batch->first = positions.first;
 	batch->count = positions.count;
 	batch->planned = mu_sampler_planned(sampler, batch->step).count;
-	*batch->counts = (mu_micro){batch->count, batch->planned};
+	*batch->counts = (mu_micro){batch->count, divisor_of(s, batch->planned)};
 }
 
 static mural_status fill_image(const mu_batch *batch, const mu_loader_settings *s, size_t b,

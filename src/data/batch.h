@@ -22,7 +22,7 @@ typedef struct mu_batch_at {
 } mu_batch_at;
 
 /* Says which one it is, with the shares of `sampler`. Sets everything but the arrays. */
-void mu_batch_place(mu_batch *batch, const mu_sampler *sampler, mu_batch_at at);
+void mu_batch_place(mu_batch *batch, const mu_loader_settings *settings, const mu_sampler *sampler, mu_batch_at at);
 
 /* Does an image of the set go into a batch as it is? */
 bool mu_batch_fits(const mu_loader_settings *settings);

@@ -229,7 +229,7 @@ static slot *claim(mu_loader *loader, uint64_t *ticket)
 	slot *claimed = slot_of(loader, loader->claimed);
 	mu_batch *batch = &claimed->batch;
 	*ticket = loader->claimed++;
-	mu_batch_place(batch, &loader->sampler, loader->at);
+	mu_batch_place(batch, s, &loader->sampler, loader->at);
 	step_on(loader, batch);
 	if (!loader->ordered || loader->order_epoch != batch->epoch) {
 		mu_sampler_order(s->sampler.images, s->seed, batch->epoch, s->config->shuffle, loader->parts.order);

@@ -26,7 +26,7 @@ typedef struct mu_batch {
 	uint64_t first; /* position in the epoch of this micro-batch's first image */
 	uint64_t planned; /* images of the whole step, all ranks */
 	size_t capacity, count, image_bytes;
-	mu_micro *counts; /* count and planned, as operations read them */
+	mu_micro *counts; /* count and divisor, as operations read them */
 	uint8_t *pixels; /* [capacity, channels, height, width]; images past count are zero */
 	mu_image_cut *cut_B; /* [capacity] */
 	uint64_t *stream_B; /* [capacity] */
@@ -42,6 +42,7 @@ typedef struct mu_loader_settings {
 	mu_sampler sampler;
 	uint32_t seed;
 	bool augment; /* false for evaluation: no crop, no flip */
+	double divisor; /* of gradients before they are summed, as a multiple of the step's images; 0 means 1 */
 	uint32_t first_epoch, epochs; /* [first_epoch, epochs) */
 	uint64_t first_step; /* of first_epoch, for resuming */
 	uint64_t

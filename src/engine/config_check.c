@@ -25,6 +25,15 @@ static mural_status check_types(mu_config_build *b)
 	return check_type(b, "data_types.grad_accum_dtype", accumulated, true);
 }
 
+static void warn_of_two_divisors(mu_config_build *b)
+{
+	const mural_engine_config *e = &b->values.config.engine;
+	const size_t factor = mu_config_find("gradient_predivide_factor");
+	if (e->prescale_gradients && e->predivide_factor != 1)
+		mu_config_warn(b, "W-NOEFFECT", b->given[factor].node, MU_CONFIG_NO_ROW,
+		               "prescale_gradients true divides by the ranks instead, as in DeepSpeed");
+}
+
 static mural_status check_precision(mu_config_build *b)
 {
 	size_t fp16 = mu_config_find("fp16.enabled"), bf16 = mu_config_find("bf16.enabled");
@@ -250,6 +259,7 @@ static mural_status check_validation(mu_config_build *b)
 mural_status mu_config_check(mu_config_build *b)
 {
 	MU_TRY(check_precision(b));
+	warn_of_two_divisors(b);
 	MU_TRY(check_optimizer(b));
 	MU_TRY(check_offload(b));
 	MU_TRY(check_schedule(b));

@@ -94,10 +94,12 @@ const mu_config_row mu_config_rows[] = {
          AT(config.run.wall_clock_breakdown), .help = "time each phase of a step"},
         {"dataloader_drop_last", .option = "drop-last", BOOL, IS("false"), AT(config.data.drop_last),
          .help = "leave out the short last batch of an epoch"},
-        {"prescale_gradients", BOOL, TUNES, IS("false"),
-         .help = "divide by the ranks before the reduction; the sum is the same"},
-        {"gradient_predivide_factor", REAL, TUNES, ABOVE_0, IS("1.0"),
-         .help = "part of the division before the reduction"},
+        {"prescale_gradients", BOOL, IS("false"), AT(config.engine.prescale_gradients),
+         .help = "divide gradients by the ranks before they are summed; without gradient_predivide_factor Mural always "
+                 "does"},
+        {"gradient_predivide_factor", REAL, .range = "(0, 4294967296]", IS("1.0"), AT(config.engine.predivide_factor),
+         .help = "divide them by this before the sum instead of by the ranks, and the update by the rest; 1 = by the "
+                 "ranks"},
         {"gradient_allreduce_op", CHOICE, CHANGES, .range = "mean|sum", IS("mean"),
          .help = "how ranks' gradients are joined"},
         {"managed_gradient_accumulation", BOOL, CHANGES, IS("true"), .help = "false: the caller marks the boundary"},
@@ -265,7 +267,8 @@ const mu_config_row mu_config_rows[] = {
         {"bf16", BLOCK, TYPED, .help = "bfloat16"},
         {"bf16.enabled", .option = "bf16", BOOL, IS("false"), AT(bf16), .help = "train in bf16"},
         {"bf16.immediate_grad_update", BOOL, TUNES, IS("false"), .help = "fold gradients into the master at once"},
-        {"bf16.check_grad_overflow", BOOL, TUNES, IS("true"), .help = "skip steps with inf or NaN"},
+        {"bf16.check_grad_overflow", BOOL, IS("true"), AT(config.engine.skip_overflow),
+         .help = "leave out a step whose gradient is not finite; false: it ends the run"},
         {"bf16.bf16_master_weights_and_grads", BOOL, CHANGES, IS("false"), .help = "no fp32 master copy"},
         {"bf16.bf16_optimizer_states", BOOL, CHANGES, IS("false"), .help = "moments in bf16"},
 

@@ -132,6 +132,8 @@ mural_status mu_engine_open_device(mural_engine *engine, mural_error *err);
 mu_dtype mu_engine_type(const mural_config *config);
 mu_dtype mu_engine_gradient_type(const mural_config *config);
 mu_dtype mu_engine_wire_type(const mural_config *config);
+/* Of gradients before they are summed, as a multiple of the step's images. */
+double mu_engine_divisor(const mural_config *config, int ranks);
 mural_status mu_engine_check_types(const mural_engine *engine, mural_error *err);
 /* What the first step is handed, and the rules of its loss scale. */
 mu_carried mu_engine_first_carried(const mural_config *config);

@@ -91,6 +91,7 @@ mu_loader_settings mu_engine_loader_settings(const mural_engine *engine, const m
 	                },
 	        .seed = config->run.seed,
 	        .augment = training,
+	        .divisor = mu_engine_divisor(config, engine->ranks->size),
 	        .epochs = training ? config->run.epochs : 1,
 	        .device = &engine->device,
 	        .channels = shape.channels,

@@ -3,6 +3,7 @@
  *     type of parameters, activations     fp32, bf16 or fp16: the configuration's precision
  *     type of gradients                   the same, or fp32 by data_types.grad_accum_dtype
  *     type of gradients between ranks     the precision, or what communication_data_type says
+ *     their size between ranks            each rank's share of the mean, times the ranks / gradient_predivide_factor if that is given
  *     weights that the optimizer changes  fp32: the parameters, or their masters, of which they are rounded copies
  *
  * With fp32 gradients of narrow parameters the optimizer works on masters as if they were the parameters, and the narrow copy
@@ -34,6 +35,15 @@ mu_dtype mu_engine_wire_type(const mural_config *config)
 	case MURAL_TYPE_BF16: return MU_BF16;
 	default: return mu_engine_type(config);
 	}
+}
+
+/* DeepSpeed sums means over each rank's own images, divided by the factor, and divides the sum by the ranks / the factor. With
+ * prescale_gradients it sums shares of the mean over all images. Mural does that unless a factor asks for another size: the
+ * gradient's sum, and what overflows, then does not depend on how many ranks there are. */
+double mu_engine_divisor(const mural_config *config, int ranks)
+{
+	const mural_engine_config *e = &config->engine;
+	return e->prescale_gradients || e->predivide_factor == 1 ? 1 : e->predivide_factor / ranks;
 }
 
 mural_status mu_engine_check_types(const mural_engine *engine, mural_error *err)

@@ -257,7 +257,8 @@ static mural_status update(mural_engine *engine, const mu_step_state *state, mur
 static bool may_skip(const mural_engine *engine)
 {
 	const mural_precision precision = engine->config.engine.precision;
-	return precision == MURAL_FP16 || (precision == MURAL_BF16 && engine->ledger.seen->sums.non_finite == 0);
+	return precision == MURAL_FP16 || (precision == MURAL_BF16 && engine->config.engine.skip_overflow &&
+	                                   engine->ledger.seen->sums.non_finite == 0);
 }
 
 /* Every rank finds the same in the record: they fail together, with the same words, and one of them speaks. */
@@ -314,6 +315,7 @@ static void fill_facts(const mural_engine *engine, const mu_step_state *state, m
 	facts->gradient_norm = seen->decision.norm;
 	facts->loss_scale = seen->decision.loss_scale;
 	facts->skipped = seen->decision.skip != 0;
+	facts->applied_steps = (uint64_t)seen->carried.applied;
 	facts->skipped_steps = (uint64_t)seen->carried.skipped;
 	facts->data_seconds = state->data;
 	facts->forward_seconds = state->forward;

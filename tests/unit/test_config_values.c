@@ -314,6 +314,8 @@ static void accepted_values(void **state)
 	        {MICRO "timers: {throughput: {synchronized: false}}",
 	         "W-UNSUPPORTED: run.json:2:23: timers.throughput.synchronized"},
 	        {MICRO "zero_optimization: {offload_optimizer: {device: \"cpu\"}}", "W-NOEFFECT: run.json:2:41"},
+	        {MICRO "prescale_gradients: true\ngradient_predivide_factor: 4",
+	         "W-NOEFFECT: run.json:3:1: gradient_predivide_factor: prescale_gradients true divides by the ranks"},
 	};
 	ACCEPTED(good);
 	static const line silent[] = {
@@ -704,7 +706,8 @@ static void refused_before_training(void **state)
 	static const char *const good[] = {"amp: {enabled: false}",
 	                                   "communication_data_type: null",
 	                                   "compression_training: {}",
-	                                   "prescale_gradients: true",
+	                                   "prescale_gradients: true\ngradient_predivide_factor: 4",
+	                                   "bf16: {enabled: true, check_grad_overflow: false}",
 	                                   "elasticity: {enabled: false, version: 0.2}",
 	                                   "progressive_layer_drop: {theta: 0.5, gamma: 0.01}",
 	                                   "data_efficiency: {enabled: false, data_sampling: {enabled: true}}",

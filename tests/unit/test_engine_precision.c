@@ -172,6 +172,7 @@ static void overflows_are_left_out(void **state)
 	}
 	assert_true(skipped > 10 && facts.loss_scale == scale && isfinite(facts.gradient_norm));
 	assert_int_equal(facts.step, skipped + 1);
+	assert_int_equal(facts.applied_steps, 1);
 	assert_true(t.engine->ledger.seen->carried.applied == 1 && facts.learning_rate == 0);
 	const mu_step_record *seen = t.engine->ledger.seen;
 	const double norm = facts.gradient_norm;
@@ -183,6 +184,83 @@ static void overflows_are_left_out(void **state)
 	small_run_stop(&calm);
 	small_run_stop(&t);
 	free(before);
+}
+
+/* What is divided more before the sum is multiplied by as much in the update: a scale that overflows alone does not with it,
+ * and by a power of two everything is what a smaller scale gives, bit for bit. */
+static void a_factor_moves_the_range(void **state)
+{
+	enum { STEPS = 6 };
+	(void)state;
+	small_run large, divided, small;
+	small_run_start(&large, with_file("fp16: {enabled: true, loss_scale: 16777216}", ""), NULL, NULL);
+	assert_true(small_run_step(&large).skipped);
+	small_run_stop(&large);
+	small_run_start(&divided,
+	                with_file("fp16: {enabled: true, loss_scale: 16777216}\ngradient_predivide_factor: 65536", ""),
+	                NULL, NULL);
+	small_run_start(&small, with_file("fp16: {enabled: true, loss_scale: 256}\nprescale_gradients: true", ""), NULL,
+	                NULL);
+	for (int n = 0; n < STEPS; n++) {
+		const mural_step_facts one = small_run_step(&divided), other = small_run_step(&small);
+		assert_false(one.skipped || other.skipped);
+		assert_true(one.loss == other.loss && one.gradient_norm == other.gradient_norm);
+	}
+	const mu_store *x = &divided.engine->store, *y = &small.engine->store;
+	assert_memory_equal(x->master, y->master, x->elements * sizeof(float));
+	small_run_stop(&divided);
+	small_run_stop(&small);
+}
+
+/* In fp32 a factor is rounding; one that would go below a single image counts as that. */
+static void a_factor_changes_no_fp32_result(void **state)
+{
+	static const char *const factors[] = {"3", "0.7", "1e-9", "4294967296"};
+	enum { STEPS = 8 };
+	(void)state;
+	for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+		char text[64];
+		small_run plain, divided;
+		snprintf(text, sizeof text, "gradient_predivide_factor: %s", factors[i]);
+		small_run_start(&plain, "--optimizer SGD --lr 1e-2", NULL, NULL);
+		small_run_start(&divided, with_file(text, "--optimizer SGD --lr 1e-2 --weight-decay 0.01"), NULL, NULL);
+		for (int n = 0; n < STEPS; n++) {
+			const mural_step_facts one = small_run_step(&plain), other = small_run_step(&divided);
+			if (fabs(other.gradient_norm / one.gradient_norm - 1) > 1e-5 ||
+			    fabs(other.loss / one.loss - 1) > 1e-5)
+				fail_msg("%s, step %d: loss %.9g, norm %.9g, without %.9g, %.9g", text, n + 1,
+				         other.loss, other.gradient_norm, one.loss, one.gradient_norm);
+		}
+		small_run_stop(&plain);
+		small_run_stop(&divided);
+	}
+}
+
+static mural_status endless_squares(mu_ops_context *context, const mu_sum_squares *op, mural_error *err)
+{
+	(void)context;
+	(void)err;
+	*op->sum = (double)INFINITY;
+	return MURAL_OK;
+}
+
+/* In bf16, a gradient that is not finite beside a loss that is: left out, or the end where nobody wants that checked. */
+static void bf16_skips_unless_told_not_to(void **state)
+{
+	(void)state;
+	small_run t;
+	mural_step_facts facts;
+	mural_error err = {0};
+	mu_ops endless = mu_ops_cpu;
+	endless.sum_squares = endless_squares;
+	small_run_start(&t, "--bf16", &endless, NULL);
+	facts = small_run_step(&t);
+	assert_true(facts.skipped && facts.applied_steps == 0 && facts.skipped_steps == 1 && facts.loss_scale == 1);
+	small_run_stop(&t);
+	small_run_start(&t, with_file("bf16: {enabled: true, check_grad_overflow: false}", ""), &endless, NULL);
+	assert_int_equal(mural_engine_step(t.engine, &facts, &err), MURAL_FAILED);
+	assert_non_null(strstr(err.message, "the gradient is not finite at step 1 (epoch 1)"));
+	small_run_stop(&t);
 }
 
 static void hopeless_overflows_end_the_run(void **state)
@@ -248,9 +326,10 @@ static void a_fault_is_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(narrow_types_track_fp32), cmocka_unit_test(each_goes_on_bit_for_bit),
-	        cmocka_unit_test(overflows_are_left_out),  cmocka_unit_test(hopeless_overflows_end_the_run),
-	        cmocka_unit_test(a_fault_is_found),
+	        cmocka_unit_test(narrow_types_track_fp32),       cmocka_unit_test(each_goes_on_bit_for_bit),
+	        cmocka_unit_test(overflows_are_left_out),        cmocka_unit_test(hopeless_overflows_end_the_run),
+	        cmocka_unit_test(a_factor_moves_the_range),      cmocka_unit_test(a_factor_changes_no_fp32_result),
+	        cmocka_unit_test(bf16_skips_unless_told_not_to), cmocka_unit_test(a_fault_is_found),
 	};
 	return cmocka_run_group_tests(tests, enter, leave);
 }
