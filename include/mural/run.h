@@ -49,6 +49,8 @@ typedef struct mural_train_result {
 	char run_dir[1024];
 	int ranks;
 	uint64_t steps, images;
+	uint64_t applied_steps, skipped_steps; /* of them: updates; steps whose gradient was not finite */
+	double loss_scale; /* of the next step; 1 without loss scaling */
 	double train_loss, train_accuracy; /* mean over the last epoch (or what was trained of it) */
 	double test_loss, test_accuracy, test_top5; /* of the last weights */
 	bool validated; /* there are validation images; the next three are theirs */

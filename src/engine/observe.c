@@ -164,6 +164,10 @@ static mural_status put_step(mu_observe *o, const mural_step_facts *step, const 
 	mu_scalars_put(s, "Train/Samples/lr", step->learning_rate);
 	mu_scalars_put(s, "Train/Samples/gradient_norm", step->gradient_norm);
 	mu_scalars_put(s, "Train/Samples/images_per_second", (double)step->images / step->seconds);
+	if (o->config->engine.precision == MURAL_FP16)
+		mu_scalars_put(s, "Train/Samples/loss_scale", step->loss_scale);
+	if (o->config->engine.precision != MURAL_FP32)
+		mu_scalars_put(s, "Train/Samples/skipped_steps", (double)step->skipped_steps);
 	if (o->config->run.wall_clock_breakdown) {
 		mu_scalars_put(s, "Train/Samples/elapsed_time_ms_forward", 1e3 * step->forward_seconds);
 		mu_scalars_put(s, "Train/Samples/elapsed_time_ms_backward", 1e3 * step->backward_seconds);

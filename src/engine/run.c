@@ -225,10 +225,14 @@ static mural_status observe(mu_run *r, mural_error *err)
 static void fill_result(const mu_run *r, mural_train_result *result)
 {
 	const mu_run_totals *totals = &r->totals;
+	const mu_carried *carried = &r->engine->ledger.seen->carried;
 	*result = (mural_train_result){
 	        .ranks = r->ranks,
 	        .steps = mural_engine_steps_done(r->engine),
 	        .images = totals->images,
+	        .applied_steps = (uint64_t)carried->applied,
+	        .skipped_steps = (uint64_t)carried->skipped,
+	        .loss_scale = carried->loss_scale,
 	        .train_loss = totals->train_loss,
 	        .train_accuracy = totals->train_accuracy,
 	        .test_loss = totals->test_loss,

@@ -306,6 +306,9 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 	if (result->validated)
 		write_best(json, summary);
 	mu_json_unsigned(json, "steps", result->steps);
+	mu_json_unsigned(json, "applied_steps", result->applied_steps);
+	mu_json_unsigned(json, "skipped_steps", result->skipped_steps);
+	mu_json_number(json, "loss_scale", result->loss_scale);
 	mu_json_unsigned(json, "images", result->images);
 	mu_json_unsigned(json, "images_per_epoch", mural_engine_images_per_epoch(summary->engine));
 	mu_json_number(json, "images_per_second", result->images_per_second);

@@ -35,10 +35,25 @@ static mural_status record_step(mu_run *r, const mural_step_facts *step, mural_e
 	        .gradient_norm = step->gradient_norm,
 	        .images = step->images,
 	        .seconds = seconds,
+	        .loss_scale = step->loss_scale,
+	        .applied = step->applied_steps,
+	        .skipped = step->skipped_steps,
 	};
 	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)
 		r->totals.phase_seconds[phase] += seconds[phase];
 	return mu_steps_write(&r->files.steps, &row, err);
+}
+
+/* A step that changes nothing is never silent. */
+static void show_skipped(mu_run *r, const mural_step_facts *step)
+{
+	char scale[48] = "";
+	if (!step->skipped)
+		return;
+	if (r->config->engine.precision == MURAL_FP16)
+		snprintf(scale, sizeof scale, " at loss scale %g", step->loss_scale);
+	mu_progress_line(&r->progress, "step %llu is left out: its gradient is not finite%s (%llu left out so far)",
+	                 (unsigned long long)step->step, scale, (unsigned long long)step->skipped_steps);
 }
 
 static void show_step(mu_run *r, const mural_step_facts *step)
@@ -52,7 +67,10 @@ static void show_step(mu_run *r, const mural_step_facts *step)
 	        .accuracy = totals->epoch.top1 / (double)totals->epoch.images,
 	        .images = totals->images,
 	        .seconds = totals->seconds,
+	        .loss_scale = r->config->engine.precision == MURAL_FP16 ? step->loss_scale : 0,
+	        .skipped = step->skipped_steps,
 	};
+	show_skipped(r, step);
 	mu_progress_step(&r->progress, &point);
 }
 

@@ -68,7 +68,7 @@ MU_PRINTF(3, 4) static void append(char *line, size_t *used, const char *format,
 }
 
 /* What a narrow terminal does without, the first to go first. The percentage tells what the step does. */
-enum { SHOW_ALL, WITHOUT_STEP, WITHOUT_BAR, WITHOUT_RATE, WITHOUT_ACCURACY, WITHOUT_LOSS };
+enum { SHOW_ALL, WITHOUT_SCALE, WITHOUT_STEP, WITHOUT_BAR, WITHOUT_RATE, WITHOUT_ACCURACY, WITHOUT_LOSS };
 
 /* Everything behind the bar. */
 static size_t describe(const mu_progress *progress, const mu_progress_point *point, int without, char *line)
@@ -84,6 +84,10 @@ static size_t describe(const mu_progress *progress, const mu_progress_point *poi
 		append(line, &used, "  loss %.4f", point->loss);
 	if (without < WITHOUT_ACCURACY && !isnan(point->accuracy))
 		append(line, &used, "  accuracy %.1f%%", 100 * point->accuracy);
+	if (without < WITHOUT_SCALE && point->loss_scale > 0)
+		append(line, &used, "  scale %g", point->loss_scale);
+	if (without < WITHOUT_SCALE && point->skipped > 0)
+		append(line, &used, "  skipped %llu", (unsigned long long)point->skipped);
 	if (without < WITHOUT_RATE && rate > 0)
 		append(line, &used, "  %.*f images/s", rate < 10 ? 2 : rate < 100 ? 1 : 0, rate);
 	if (rate > 0) {

@@ -2,6 +2,8 @@
  *
  *     epoch 2/10 [=========>          ] 45%  step 211/469  loss 0.4312  accuracy 84.1%  1234 images/s  1:23 left
  *
+ * With a loss scale, and once steps were left out, also:  "scale 4096  skipped 3".
+ *
  * It prints only to the FILE that the command gives, and only on the rank that the command chooses; a NULL FILE is
  * silence. Times come from the caller, so what is printed is a pure function of what is passed in.
  *
@@ -38,6 +40,8 @@ typedef struct mu_progress_point {
 	double accuracy; /* fraction; NaN: not shown */
 	uint64_t images; /* since the training began, all ranks */
 	double seconds; /* since the training began */
+	double loss_scale; /* 0: not shown */
+	uint64_t skipped; /* steps left out so far; 0: not shown */
 } mu_progress_point;
 
 typedef struct mu_progress {

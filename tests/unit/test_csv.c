@@ -21,7 +21,8 @@
 	"GPU_Total_Mem_MB,GPU_Temp_C\n"
 #define STEPS_HEADER                                                                                        \
 	"step,epoch,loss,learning_rate,gradient_norm,images,data_seconds,forward_seconds,backward_seconds," \
-	"communication_exposed_seconds,communication_hidden_seconds,optimizer_seconds\n"
+	"communication_exposed_seconds,communication_hidden_seconds,optimizer_seconds,loss_scale,"          \
+	"applied_steps,skipped_steps\n"
 
 static char path[64];
 
@@ -99,7 +100,10 @@ static void test_steps(void **state)
 	                    .learning_rate = 1e-4,
 	                    .gradient_norm = NAN,
 	                    .images = 64,
-	                    .seconds = seconds};
+	                    .seconds = seconds,
+	                    .loss_scale = 65536,
+	                    .applied = 5,
+	                    .skipped = 2};
 	assert_int_equal(mu_steps_open(&csv, path, &err), MURAL_OK);
 	assert_int_equal(mu_steps_write(&csv, &row, &err), MURAL_OK);
 	row.loss = NAN;
@@ -107,9 +111,10 @@ static void test_steps(void **state)
 	assert_int_equal(mu_steps_write(&csv, &row, &err), MURAL_OK);
 	mu_csv_close(&csv);
 	mu_csv_close(&csv);
-	expect_file(STEPS_HEADER
-	            "7,1,0.3333333333333333,0.0001,,64,0.001000,0.250000,0.500000,0.000000,0.062500,0.000000\n"
-	            "7,1,nan,0.0001,2.5,64,0.001000,0.250000,0.500000,0.000000,0.062500,0.000000\n");
+	expect_file(
+	        STEPS_HEADER
+	        "7,1,0.3333333333333333,0.0001,,64,0.001000,0.250000,0.500000,0.000000,0.062500,0.000000,65536,5,2\n"
+	        "7,1,nan,0.0001,2.5,64,0.001000,0.250000,0.500000,0.000000,0.062500,0.000000,65536,5,2\n");
 }
 
 static void test_resume_appends(void **state)

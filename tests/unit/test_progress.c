@@ -176,6 +176,29 @@ static void test_unknown_values(void **state)
 	mu_progress_finish(&quiet);
 }
 
+/* What mixed precision adds goes first where there is no room. */
+static void test_loss_scale(void **state)
+{
+	(void)state;
+	screen s;
+	begin(&s, plain);
+	mu_progress_point point = at(1, 1);
+	point.loss_scale = 0x1p40;
+	point.skipped = 12;
+	mu_progress_step(&s.progress, &point);
+	expect(&s, "epoch 2/3  step 1/50  loss 0.4313  accuracy 84.1%  scale 1.09951e+12  skipped 12  100 images/s  "
+	           "1:39 left\n");
+	finish(&s);
+	mu_progress_settings narrow = plain;
+	narrow.columns = 80;
+	begin(&s, narrow);
+	point = at(25, 25);
+	point.loss_scale = 4096;
+	mu_progress_step(&s.progress, &point);
+	expect(&s, "\repoch 2/3 [====>   ]  50%  loss 0.4313  accuracy 84.1%  100 images/s  1:15 left\033[K");
+	finish(&s);
+}
+
 /* A hiccup fades from the rate, a lasting change wins. */
 static void test_rate(void **state)
 {
@@ -244,15 +267,11 @@ static void test_columns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_plain_lines),
-	        cmocka_unit_test(test_steps_per_print),
-	        cmocka_unit_test(test_bar),
-	        cmocka_unit_test(test_bar_fits),
-	        cmocka_unit_test(test_narrow_bars),
-	        cmocka_unit_test(test_rate),
-	        cmocka_unit_test(test_unknown_values),
-	        cmocka_unit_test(test_durations),
-	        cmocka_unit_test(test_columns),
+	        cmocka_unit_test(test_plain_lines), cmocka_unit_test(test_steps_per_print),
+	        cmocka_unit_test(test_bar),         cmocka_unit_test(test_bar_fits),
+	        cmocka_unit_test(test_narrow_bars), cmocka_unit_test(test_loss_scale),
+	        cmocka_unit_test(test_rate),        cmocka_unit_test(test_unknown_values),
+	        cmocka_unit_test(test_durations),   cmocka_unit_test(test_columns),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
