@@ -3,6 +3,7 @@
 #
 #   bench/run.sh peer      ViT-S/16 at 224, batch 16, fp32: Mural and PyTorch eager (timm), alternating pairs
 #   bench/run.sh scaling   two ranks x one thread against one rank x one thread with the other core loaded alike
+#   bench/run.sh bf16      ViT-S/16 at 224, batch 32: bf16 against fp32, alternating pairs, and by which instructions
 #   bench/run.sh ops       each operation against its floor
 #   bench/run.sh checkpoint [FOLDER]   ViT-L/16: a set against the same bytes written plainly, and how much it holds the training up
 #   bench/run.sh comm      all-reduces: alone, under arithmetic, and what of the arithmetic they cost; on 2 ranks and a rank per core
@@ -28,12 +29,12 @@ unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 
 median() { sort -g | awk '{v[NR] = $1} END {print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
-# Median seconds per step of a Mural run, the first two steps left out: mural_step NAME RANKS THREADS BATCH MICRO
+# Median seconds per step of a Mural run, the first two steps left out: mural_step NAME RANKS THREADS BATCH MICRO [OPTION...]
 mural_step() {
 	local dir=$work/$1
 	${pin:-} "$bin/mural" train --quiet --ranks "$2" --threads "$3" --batch "$4" --micro-batch "$5" --model vit_s_16 --classes 1000 \
 		--data synthetic --synthetic-images $((($steps + 2) * $4)) --max-steps $((steps + 2)) --eval-every 0 --run-dir "$dir" \
-		--lr 1e-4 --overwrite >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
+		--lr 1e-4 --overwrite "${@:6}" >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
 	# seconds = data + forward + backward + exposed communication + optimizer
 	awk -F, 'NR > 3 {print $7 + $8 + $9 + $10 + $12}' "$dir/steps.csv" | median
 }
@@ -66,6 +67,22 @@ run_peer() {
 	done
 	[ -s "$work/ratios" ] && echo "median ratio: $(median <"$work/ratios") (target: at least 1)"
 	return 0
+}
+
+run_bf16() {
+	local threads wide narrow
+	threads=$(nproc)
+	echo "== ViT-S/16, 224, batch 32, $threads threads: bf16 against fp32, $pairs alternating pairs of $steps steps"
+	MURAL_MODULE_PATH=$bin/../lib/mural "$bin/mural" info | sed -n 's/^  \(matrix products\|bf16 products\|instructions\) */\1: /p'
+	: >"$work/ratios"
+	for pair in $(seq "$pairs"); do
+		wide=$(mural_step wide 1 "$threads" 32 32)
+		narrow=$(mural_step narrow 1 "$threads" 32 32 --bf16)
+		awk -v a="$wide" -v b="$narrow" 'BEGIN {print a / b}' >>"$work/ratios"
+		awk -v p="$pair" -v a="$wide" -v b="$narrow" \
+			'BEGIN {printf "pair %d: fp32 %.2f images/s, bf16 %.2f images/s, ratio %.3f\n", p, 32 / a, 32 / b, a / b}'
+	done
+	echo "median ratio: $(median <"$work/ratios") (target where bf16 products are AMX's or AVX512_BF16's: at least 1.5)"
 }
 
 run_scaling() {
@@ -282,6 +299,7 @@ machine
 case ${1:-all} in
 peer) run_peer ;;
 scaling) run_scaling ;;
+bf16) run_bf16 ;;
 ops) "$bin/bench_ops" ;;
 checkpoint) run_checkpoint "${2:-$work}" ;;
 comm) run_comm ;;
@@ -294,6 +312,7 @@ tune) run_tune "${2:-}" ;;
 all)
 	run_peer
 	run_scaling
+	run_bf16
 	"$bin/bench_ops"
 	run_checkpoint "$work"
 	run_comm
@@ -305,7 +324,7 @@ all)
 	run_plan
 	;;
 *)
-	echo "usage: bench/run.sh [peer|scaling|ops|comm|checkpoint|overlap|emulation|profiling|balance|tune|plan]" >&2
+	echo "usage: bench/run.sh [peer|scaling|bf16|ops|comm|checkpoint|overlap|emulation|profiling|balance|tune|plan]" >&2
 	exit 2
 	;;
 esac

@@ -35,6 +35,7 @@ typedef struct mural_info {
 	char version[32];
 	char compiler[128]; /* "gcc 12.2.0" */
 	char matrix_products[64]; /* "oneDNN 2.6.3" or "plain loops" */
+	char bf16_products[96]; /* by which instructions: "AMX", "AVX512_BF16", or "widened to fp32: " and why */
 	bool openmp;
 	char image_files[128]; /* which image files can be read: "PNG (libspng), JPEG (libjpeg-turbo)", "none" */
 	/* host */

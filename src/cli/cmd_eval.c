@@ -44,6 +44,14 @@ static void print_summary(const mural_evaluate_result *result, int ranks)
 	print_worst(result);
 }
 
+/* Devices and links are those of this machine, whatever the training stood for. */
+static void tell_cluster(const mural_config *config)
+{
+	if (config->emulation.cluster[0])
+		printf("speed of this machine: an evaluation does not emulate the cluster of %s\n",
+		       config->emulation.cluster);
+}
+
 /* The text has been checked. */
 static mural_split split_of(const char *name)
 {
@@ -64,7 +72,9 @@ int command_eval(int argc, char **argv)
 	mural_evaluate_result result;
 	mural_status status = mural_evaluate_run(&s.config, s.report, s.comm, s.arguments.weights,
 	                                         split_of(s.arguments.split), &options, &result, &s.err);
-	if (status == MURAL_OK && s.ranks->rank == 0)
+	if (status == MURAL_OK && s.ranks->rank == 0) {
 		print_summary(&result, s.ranks->size);
+		tell_cluster(&s.config);
+	}
 	return session_end(&s, status);
 }

@@ -35,6 +35,7 @@ static void print_info(const mural_info *info)
 	printf("mural %s\n\nbuild\n", info->version);
 	printf("  %-18s %s\n", "compiler", info->compiler);
 	printf("  %-18s %s\n", "matrix products", info->matrix_products);
+	printf("  %-18s %s\n", "bf16 products", info->bf16_products);
 	printf("  %-18s %s\n", "OpenMP", info->openmp ? "yes" : "no: one thread per rank");
 	printf("  %-18s %s\n", "image files", info->image_files);
 	printf("\nhost %s\n", info->host);

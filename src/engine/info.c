@@ -41,6 +41,7 @@ static void collect_build(mural_info *info)
 	snprintf(info->version, sizeof info->version, "%s", MU_VERSION);
 	snprintf(info->compiler, sizeof info->compiler, "%s", COMPILER);
 	snprintf(info->matrix_products, sizeof info->matrix_products, "%s", mu_dnnl_text());
+	snprintf(info->bf16_products, sizeof info->bf16_products, "%s", mu_dnnl_bf16_text());
 	snprintf(info->image_files, sizeof info->image_files, "%s", mu_decode_text());
 #ifdef _OPENMP
 	info->openmp = true;
@@ -198,6 +199,7 @@ static void write_info(mu_json *json, const mural_info *info, const mural_seat *
 	mu_json_string(json, "mural_version", info->version);
 	mu_json_string(json, "compiler", info->compiler);
 	mu_json_string(json, "matrix_products", info->matrix_products);
+	mu_json_string(json, "bf16_products", info->bf16_products);
 	mu_json_bool(json, "openmp", info->openmp);
 	mu_json_string(json, "image_files", info->image_files);
 	mu_json_string(json, "host", info->host);

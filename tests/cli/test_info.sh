@@ -29,6 +29,7 @@ run 0
 has out '^mural [0-9]+\.[0-9]+\.[0-9]+$'
 has out '^  compiler +(gcc|clang) [0-9]+'
 has out '^  matrix products +(oneDNN [0-9]|plain loops)'
+has out '^  bf16 products +(AMX|AVX512_BF16|widened to fp32: .)'
 has out '^  image files +(PNG|JPEG|none)'
 has out '^  cores +[1-9][0-9]* usable$'
 has out '^  memory +[0-9.]+ GiB, [0-9.]+ GiB of it free$'
@@ -40,7 +41,7 @@ has out '^  fashion-mnist +.'
 
 run 0 --result "$work/new/folder/info.json"
 cp "$work/new/folder/info.json" "$work/json"
-for key in mural_version compiler matrix_products openmp host processor cores memory_bytes instructions mpi gpu energy fashion_mnist; do
+for key in mural_version compiler matrix_products bf16_products openmp host processor cores memory_bytes instructions mpi gpu energy fashion_mnist; do
 	has json "^  \"$key\": "
 done
 has json '^  "cores": [1-9]'

@@ -311,15 +311,28 @@ static bool bf16_is_left_to_amx(void)
 }
 #endif
 
+/* Each level has the bits of those it contains. */
+static bool reaches(dnnl_cpu_isa_t level)
+{
+	return ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)level) == (unsigned)level;
+}
+
 mu_dnnl_bf16 mu_dnnl_bf16_products(void)
 {
-	const unsigned isa = (unsigned)dnnl_get_effective_cpu_isa(); /* each level has the bits of those it contains */
-	const unsigned amx = dnnl_cpu_isa_avx512_core_amx, bf16 = dnnl_cpu_isa_avx512_core_bf16;
-	if ((isa & amx) == amx)
+	if (reaches(dnnl_cpu_isa_avx512_core_amx))
 		return MU_DNNL_BF16_FAST;
-	if ((isa & bf16) != bf16)
+	if (!reaches(dnnl_cpu_isa_avx512_core_bf16))
 		return MU_DNNL_BF16_NONE;
 	return bf16_is_left_to_amx() ? MU_DNNL_BF16_SLOW : MU_DNNL_BF16_FAST;
+}
+
+const char *mu_dnnl_bf16_text(void)
+{
+	switch (mu_dnnl_bf16_products()) {
+	case MU_DNNL_BF16_FAST: return reaches(dnnl_cpu_isa_avx512_core_amx) ? "AMX" : "AVX512_BF16";
+	case MU_DNNL_BF16_SLOW: return "widened to fp32: AVX512_BF16 has half its rate here, and AMX is not to be had";
+	default: return "widened to fp32: no instructions for bf16";
+	}
 }
 
 const char *mu_dnnl_text(void)
@@ -333,6 +346,11 @@ const char *mu_dnnl_text(void)
 mu_dnnl_bf16 mu_dnnl_bf16_products(void)
 {
 	return MU_DNNL_BF16_NONE;
+}
+
+const char *mu_dnnl_bf16_text(void)
+{
+	return "widened to fp32: built without oneDNN";
 }
 
 /* Blocks of b are laid out plainly on the stack, so that every transpose runs the same inner loop over columns. */

@@ -39,6 +39,9 @@ typedef enum mu_dnnl_bf16 {
 
 mu_dnnl_bf16 mu_dnnl_bf16_products(void);
 
+/* What the table does with bf16 products here, for a person: "AMX", "widened to fp32: ..."; static. */
+const char *mu_dnnl_bf16_text(void);
+
 /* threads: team of every product. The caller frees. */
 mural_status mu_dnnl_create(mu_dnnl **dnnl, int threads, mural_error *err);
 void mu_dnnl_free(mu_dnnl *dnnl); /* NULL is fine */
