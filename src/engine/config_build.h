@@ -7,7 +7,7 @@
  *     config_weights.c   rows that weights tell
  *     config_batch.c     the batch triangle
  *     config_shares.c    unequal shares: their values, and the triangle with them
- *     config_check.c     what does not go together
+ *     config_check.c     what does not go together; of a schedule: config_check_schedule.c
  *     config_support.c   what Mural does not have
  *     config_report.c    warnings, origins
  * config_print.c and config_edit.c write configurations.
@@ -160,6 +160,8 @@ mural_status mu_config_resolve_batch(mu_config_build *build);
 
 /* config_check.c */
 mural_status mu_config_check(mu_config_build *build);
+/* config_check_schedule.c */
+mural_status mu_config_check_schedule(mu_config_build *build);
 
 /* config_report.c */
 MU_PRINTF(5, 6)

@@ -1,6 +1,7 @@
 /* Values that do not go together. SPDX-License-Identifier: MIT */
 #include "engine/config_build.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,12 +35,44 @@ static void warn_of_two_divisors(mu_config_build *b)
 		               "prescale_gradients true divides by the ranks instead, as in DeepSpeed");
 }
 
+/* A scale that stays as it is has no use for what makes it grow and shrink. */
+static void warn_of_static_scale(mu_config_build *b)
+{
+	static const char *const dynamic[] = {"initial_scale_power", "loss_scale_window", "hysteresis",
+	                                      "consecutive_hysteresis", "min_loss_scale"};
+	const double scale = b->values.config.engine.loss_scale;
+	for (size_t i = 0; i < sizeof dynamic / sizeof *dynamic && scale > 0; i++) {
+		const size_t row = mu_config_find_in(mu_config_find("fp16"), dynamic[i]);
+		if (mu_config_differs(b, row))
+			mu_config_warn(b, "W-NOEFFECT", b->given[row].node, MU_CONFIG_NO_ROW,
+			               "is for a dynamic scale, and fp16.loss_scale %g is a fixed one; 0 is dynamic",
+			               scale);
+	}
+}
+
+static mural_status check_scale(mu_config_build *b)
+{
+	const mural_engine_config *e = &b->values.config.engine;
+	const double first = ldexp(1, (int)e->initial_scale_power);
+	if (!b->values.fp16)
+		return MURAL_OK;
+	warn_of_static_scale(b);
+	if (e->loss_scale == 0 && e->min_loss_scale > first)
+		return mu_config_fail_row(b, mu_config_find("fp16.min_loss_scale"),
+		                          "expected at most the first scale, 2^%u = %g by fp16.initial_scale_power, "
+		                          "got %g",
+		                          e->initial_scale_power, first, e->min_loss_scale);
+	return MURAL_OK;
+}
+
 static mural_status check_precision(mu_config_build *b)
 {
 	size_t fp16 = mu_config_find("fp16.enabled"), bf16 = mu_config_find("bf16.enabled");
 	char where[2 * MU_HJSON_WHERE], one[MU_HJSON_WHERE];
-	if (!b->values.fp16 || !b->values.bf16)
+	if (!b->values.fp16 || !b->values.bf16) {
+		MU_TRY(check_scale(b));
 		return check_types(b);
+	}
 	mu_config_origin_text(b, bf16, one);
 	snprintf(where, sizeof where, "%s\n", one);
 	strncat(where, mu_config_origin_text(b, fp16, one), MU_HJSON_WHERE);
@@ -185,35 +218,6 @@ static mural_status check_model(mu_config_build *b)
 	return mu_fail(b->err, MURAL_USAGE, where, "%s", err.message);
 }
 
-static bool is_given(const mu_config_build *b, size_t row)
-{
-	return b->given[row].from == MU_FROM_FILE || b->given[row].from == MU_FROM_ARGUMENT;
-}
-
-/* Most of DeepSpeed's schedules bring rates of their own, and the optimizer's, which people look at first, is not used. */
-static void warn_of_two_rates(mu_config_build *b)
-{
-	const mural_schedule_config *s = &b->values.config.schedule;
-	bool warms_up = s->kind == MURAL_SCHEDULE_WARMUP || s->kind == MURAL_SCHEDULE_WARMUP_DECAY;
-	bool tests = s->kind == MURAL_SCHEDULE_RANGE_TEST;
-	if (!warms_up && !tests && s->kind != MURAL_SCHEDULE_ONE_CYCLE)
-		return;
-	size_t lr = mu_config_find("optimizer.params.lr");
-	size_t peak = mu_config_find(warms_up ? "scheduler.params.warmup_max_lr"
-	                             : tests  ? "scheduler.params.lr_range_test_min_lr"
-	                                      : "scheduler.params.cycle_max_lr");
-	double used = tests ? s->range_min_lr : s->max_lr, asked = b->values.config.optimizer.lr;
-	bool own =
-	        !warms_up || is_given(b, peak) || (s->kind == MURAL_SCHEDULE_WARMUP_DECAY && !b->given[peak].automatic);
-	if (!own || !is_given(b, lr) || used == asked)
-		return;
-	char from[MU_HJSON_WHERE];
-	const mu_hjson_value *block = b->tree ? mu_hjson_member(mu_hjson_root(b->tree), "scheduler") : NULL;
-	mu_config_warn(b, "W-NOEFFECT", b->given[peak].node ? b->given[peak].node : block, MU_CONFIG_NO_ROW,
-	               "the schedule %s %g, and optimizer.params.lr %g (%s) is not used",
-	               tests ? "begins at" : "peaks at", used, asked, mu_config_origin_text(b, lr, from));
-}
-
 /* What is frozen depends on the model's tensors. */
 static mural_status check_freeze(mu_config_build *b)
 {
@@ -225,16 +229,6 @@ static mural_status check_freeze(mu_config_build *b)
 	mural_status status = mu_vit_freeze(&vit, b->values.config.optimizer.freeze, &err);
 	mu_vit_release(&vit);
 	return status == MURAL_OK ? MURAL_OK : mu_config_fail_row(b, mu_config_find("mural.freeze"), "%s", err.message);
-}
-
-static mural_status check_schedule(mu_config_build *b)
-{
-	const mural_schedule_config *s = &b->values.config.schedule;
-	warn_of_two_rates(b);
-	if (s->kind == MURAL_SCHEDULE_ONE_CYCLE && s->cycle_min_lr > s->max_lr)
-		return mu_config_fail_row(b, mu_config_find("scheduler.params.cycle_min_lr"),
-		                          "expected at most cycle_max_lr %g, got %g", s->max_lr, s->cycle_min_lr);
-	return MURAL_OK;
 }
 
 /* The test set decides nothing, so what decides needs validation images. */
@@ -262,7 +256,7 @@ mural_status mu_config_check(mu_config_build *b)
 	warn_of_two_divisors(b);
 	MU_TRY(check_optimizer(b));
 	MU_TRY(check_offload(b));
-	MU_TRY(check_schedule(b));
+	MU_TRY(mu_config_check_schedule(b));
 	MU_TRY(check_normalisation(b));
 	MU_TRY(check_validation(b));
 	MU_TRY(check_model(b));

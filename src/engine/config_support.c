@@ -52,16 +52,17 @@ bool mu_config_active(const mu_config_build *b, size_t block)
 	return false;
 }
 
-/* A block of something that Mural lacks, with settings and without the word that switches it on. */
+/* A block with settings and without the word that switches it on, in the file or as an argument. */
 static void warn_not_enabled(mu_config_build *b)
 {
 	for (size_t i = 0; i < mu_config_row_count; i++) {
 		const mu_hjson_value *block = b->given[i].node;
 		size_t enabled = mu_config_find_in(i, "enabled");
-		if (mu_config_rows[i].support != MU_CONFIG_OBEYED && block && block->count > 0 &&
-		    enabled != MU_CONFIG_NO_ROW && !mu_hjson_member(block, "enabled"))
+		if (block && block->count > 0 && enabled != MU_CONFIG_NO_ROW && !b->given[enabled].option &&
+		    !mu_hjson_member(block, "enabled"))
 			mu_config_warn(b, "W-NOEFFECT", block, MU_CONFIG_NO_ROW,
-			               "does nothing without \"enabled\": true, in DeepSpeed either");
+			               "does nothing without \"enabled\": true%s",
+			               i == mu_config_find("comms_logger") ? "" : ", in DeepSpeed either");
 	}
 }
 

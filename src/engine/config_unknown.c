@@ -161,6 +161,12 @@ mural_status mu_config_unknown_parameter(mu_config_build *b, size_t row, const m
 	const mu_hjson_value *type = mu_config_peek(b, of_optimizer ? "optimizer" : "scheduler", "type");
 	if (!strcmp(v->key, "max_grad_norm"))
 		return mu_config_fail(b, v, "not a parameter any more: use the top level's gradient_clipping");
+	if (n == 0 && !type) {
+		mu_config_expected(mu_config_find("scheduler.type"), expected);
+		return mu_config_fail(b, v,
+		                      "belongs to no schedule: expected scheduler.type (%s) beside params, got nothing",
+		                      expected);
+	}
 	return mu_config_fail(b, v, "not a parameter of %s: expected %s",
 	                      of_optimizer ? b->optimizer->name
 	                      : type       ? type->text

@@ -109,6 +109,23 @@ static void describe_choices(const char *choices, char *text, size_t bytes)
 	}
 }
 
+/* A block, by the key that most of its kind begin with. */
+static const char *describe_block(size_t block, char text[MU_CONFIG_WORDS])
+{
+	static const struct {
+		const char *key, *example;
+	} rows[] = {
+	        {"enabled", "true"}, {"type", "\"...\""}, {"stage", "1"}, {"device", "\"cpu\""}, {"model", "\"...\""}};
+	strcpy(text, "an object such as {}");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (mu_config_find_in(block, rows[i].key) != MU_CONFIG_NO_ROW) {
+			snprintf(text, MU_CONFIG_WORDS, "an object such as { \"%s\": %s }", rows[i].key,
+			         rows[i].example);
+			break;
+		}
+	return text;
+}
+
 const char *mu_config_expected(size_t index, char text[MU_CONFIG_WORDS])
 {
 	const mu_config_row *row = &mu_config_rows[index];
@@ -125,7 +142,7 @@ const char *mu_config_expected(size_t index, char text[MU_CONFIG_WORDS])
 	}
 	describe_range(row->range, whole, range, sizeof range);
 	switch (row->type) {
-	case MU_CONFIG_BLOCK: return strcpy(text, "an object such as { \"enabled\": true }");
+	case MU_CONFIG_BLOCK: return describe_block(index, text);
 	case MU_CONFIG_BOOL: return strcpy(text, "true or false");
 	case MU_CONFIG_WHOLE: snprintf(text, MU_CONFIG_WORDS, "a whole number%s", range); break;
 	case MU_CONFIG_REAL: snprintf(text, MU_CONFIG_WORDS, "a %snumber%s", whole ? "whole " : "", range); break;

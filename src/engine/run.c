@@ -107,6 +107,18 @@ static void announce_optimizer(mu_run *r)
 	                 coupled ? "in" : "apart from", clipping);
 }
 
+/* total_num_steps is a number in a file; how long the run is depends on the data. */
+static void announce_schedule(mu_run *r)
+{
+	const mural_schedule_config *s = &r->config->schedule;
+	const unsigned long long run = mural_engine_total_steps(r->engine), steps = s->total_steps;
+	const bool decays = s->kind == MURAL_SCHEDULE_WARMUP_DECAY || s->kind == MURAL_SCHEDULE_WARMUP_COSINE;
+	if (decays && steps > 0 && steps != run)
+		mu_progress_line(&r->progress, "the schedule has %llu steps and the run %llu: %s", steps, run,
+		                 steps < run ? "the last ones train at its lowest rate"
+		                             : "it ends before the decay does");
+}
+
 /* Weights that do not begin the run as they are. */
 static void announce_weights(mu_run *r)
 {
@@ -164,11 +176,12 @@ static void announce(mu_run *r)
 	mural_memory_plan planned, used;
 	char batch[160];
 	mural_engine_memory(r->engine, &planned, &used);
-	mu_progress_line(
-	        &r->progress, "%s: %llu parameters, %zu x %zu x %zu images, %d rank%s x %u thread%s, %s operations",
-	        r->config->model.preset, (unsigned long long)mural_engine_parameters(r->engine), train->channels,
-	        train->height, train->width, r->ranks, plural((uint64_t)r->ranks), mural_engine_threads(r->engine),
-	        plural(mural_engine_threads(r->engine)), mural_engine_ops(r->engine));
+	mu_progress_line(&r->progress,
+	                 "%s: %llu parameters, %zu x %zu x %zu images, %d rank%s x %u thread%s, %s operations in %s",
+	                 r->config->model.preset, (unsigned long long)mural_engine_parameters(r->engine),
+	                 train->channels, train->height, train->width, r->ranks, plural((uint64_t)r->ranks),
+	                 mural_engine_threads(r->engine), plural(mural_engine_threads(r->engine)),
+	                 mural_engine_ops(r->engine), mu_dtype_text(mu_engine_type(r->config)));
 	mu_progress_line(&r->progress, "%s: %llu training image%s, batch %llu (%s), %llu step%s, %s planned per rank",
 	                 train->name, (unsigned long long)train->images, plural(train->images),
 	                 (unsigned long long)r->config->batch.train_batch, describe_batch(r, batch, sizeof batch),
@@ -183,6 +196,7 @@ static void announce(mu_run *r)
 		                 plural(mural_data_get_facts(r->validation)->images),
 		                 mu_metric_text(r->config->validation.metric));
 	announce_optimizer(r);
+	announce_schedule(r);
 	announce_weights(r);
 	if (r->set[0])
 		mu_progress_line(&r->progress, "going on after step %llu, from %s",

@@ -51,7 +51,7 @@ static void show_skipped(mu_run *r, const mural_step_facts *step)
 	if (!step->skipped)
 		return;
 	if (r->config->engine.precision == MURAL_FP16)
-		snprintf(scale, sizeof scale, " at loss scale %g", step->loss_scale);
+		snprintf(scale, sizeof scale, " at loss scale %.10g", step->loss_scale);
 	mu_progress_line(&r->progress, "step %llu is left out: its gradient is not finite%s (%llu left out so far)",
 	                 (unsigned long long)step->step, scale, (unsigned long long)step->skipped_steps);
 }

@@ -85,7 +85,7 @@ static size_t describe(const mu_progress *progress, const mu_progress_point *poi
 	if (without < WITHOUT_ACCURACY && !isnan(point->accuracy))
 		append(line, &used, "  accuracy %.1f%%", 100 * point->accuracy);
 	if (without < WITHOUT_SCALE && point->loss_scale > 0)
-		append(line, &used, "  scale %g", point->loss_scale);
+		append(line, &used, "  scale %.10g", point->loss_scale);
 	if (without < WITHOUT_SCALE && point->skipped > 0)
 		append(line, &used, "  skipped %llu", (unsigned long long)point->skipped);
 	if (without < WITHOUT_RATE && rate > 0)

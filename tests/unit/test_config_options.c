@@ -140,10 +140,10 @@ static void schedules(void **state)
 	(void)state;
 	static const char scheduled[] =
 	        "train_batch_size: 8\nscheduler: {type: \"WarmupLR\", params: {warmup_num_steps: 9}}\n";
-	mu_test_config c = accept(scheduled, "--warmup-steps 4 --min-lr 0.01");
+	mu_test_config c = accept(scheduled, "--warmup-steps 4 --min-lr 0.0005");
 	assert_int_equal(c.config.schedule.kind, MURAL_SCHEDULE_WARMUP);
 	assert_int_equal(c.config.schedule.warmup_steps, 4);
-	assert_true(c.config.schedule.min_lr == 0.01);
+	assert_true(c.config.schedule.min_lr == 0.0005);
 	assert_string_equal(c.said, "");
 	mu_test_config_free(&c);
 	c = accept(scheduled, "--schedule cosine --warmup-epochs 2 --min-lr 0.02");

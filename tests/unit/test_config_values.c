@@ -314,6 +314,11 @@ static void accepted_values(void **state)
 	        {MICRO "timers: {throughput: {synchronized: false}}",
 	         "W-UNSUPPORTED: run.json:2:23: timers.throughput.synchronized"},
 	        {MICRO "zero_optimization: {offload_optimizer: {device: \"cpu\"}}", "W-NOEFFECT: run.json:2:41"},
+	        {MICRO "fp16: {initial_scale_power: 4}", "W-NOEFFECT: run.json:2:1: fp16: does nothing without"},
+	        {MICRO "comms_logger: {verbose: true}",
+	         "W-NOEFFECT: run.json:2:1: comms_logger: does nothing without \"enabled\": true\n"},
+	        {MICRO "fp16: {enabled: true, loss_scale: 128, hysteresis: 4}",
+	         "W-NOEFFECT: run.json:2:40: fp16.hysteresis: is for a dynamic scale, and fp16.loss_scale 128"},
 	        {MICRO "prescale_gradients: true\ngradient_predivide_factor: 4",
 	         "W-NOEFFECT: run.json:3:1: gradient_predivide_factor: prescale_gradients true divides by the ranks"},
 	};
@@ -582,15 +587,24 @@ static void schedules(void **state)
 	        {MICRO "scheduler: {type: \"WarmupLR\", params: {warmup_steps: 4}}", "expected one of warmup_min_lr"},
 	        {MICRO "scheduler: {type: \"WarmupLR\", params: {warmup_num_steps: 0}}",
 	         "expected a whole number above 0, got 0"},
+	        {MICRO "scheduler: {type: \"WarmupLR\", params: {warmup_min_lr: 0.1, warmup_max_lr: 0.01}}",
+	         "run.json:2:40: scheduler.params.warmup_min_lr"},
+	        {MICRO
+	         "scheduler: {type: \"OneCycle\", params: {cycle_min_lr: 1, cycle_max_lr: 2, cycle_min_mom: 0.95}}",
+	         "scheduler.params.cycle_min_mom: expected at most cycle_max_mom 0.9, got 0.95"},
+	        {MICRO "scheduler: {params: {warmup_num_steps: 4}}",
+	         "belongs to no schedule: expected scheduler.type (WarmupLR, "},
 	};
 	REFUSED(bad);
 	static const line idle[] = {
 	        {MICRO "mural: {warmup_steps: 4}", "W-NOEFFECT: run.json:2:9: mural.warmup_steps"},
+	        {MICRO "scheduler: {type: \"WarmupDecayLR\", params: {total_num_steps: 5, warmup_num_steps: 50}}",
+	         "W-NOEFFECT: run.json:2:45: scheduler.params.total_num_steps: the 5 steps end before the warm-up of "
+	         "50 does"},
 	};
 	ACCEPTED(idle);
 }
 
-/* What Mural does not have and would change the result is read, and refused before training. */
 /* Two rates in one file: the schedule's is used, and that is said. */
 static void schedule_overrides_rate(void **state)
 {
@@ -601,7 +615,7 @@ static void schedule_overrides_rate(void **state)
 	         "W-NOEFFECT: run.json:3:40: scheduler.params.warmup_max_lr: the schedule peaks at 0.1, and "
 	         "optimizer.params.lr 0.01 (run.json:2:36: optimizer.params.lr) is not used"},
 	        {MICRO "optimizer: {type: \"Adam\", params: {lr: 0.01}}\n"
-	               "scheduler: {type: \"WarmupDecayLR\", params: {total_num_steps: 10}}",
+	               "scheduler: {type: \"WarmupDecayLR\", params: {total_num_steps: 2000}}",
 	         "W-NOEFFECT: run.json:3:1: scheduler: the schedule peaks at 0.001"},
 	        {MICRO "optimizer: {type: \"Adam\", params: {lr: 0.01}}\n"
 	               "scheduler: {type: \"LRRangeTest\", params: {}}",
@@ -617,9 +631,9 @@ static void schedule_overrides_rate(void **state)
 	        "optimizer: {type: \"Adam\", params: {lr: 0.1}}\nscheduler: {type: \"WarmupLR\", params: "
 	        "{warmup_max_lr: 0.1}}",
 	        "optimizer: {type: \"Adam\", params: {lr: 0.1}}\nscheduler: {type: \"WarmupDecayLR\", params: "
-	        "{total_num_steps: 10, warmup_max_lr: \"auto\"}}",
+	        "{total_num_steps: 2000, warmup_max_lr: \"auto\"}}",
 	        "optimizer: {type: \"Adam\", params: {lr: 0.1}}\nscheduler: {type: \"WarmupCosineLR\", params: "
-	        "{total_num_steps: 10}}",
+	        "{total_num_steps: 2000}}",
 	};
 	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) {
 		char text[256];
