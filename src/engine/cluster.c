@@ -107,7 +107,7 @@ static mural_status find_link(const mu_cluster_reader *r, const mu_hjson_value *
 static mural_status read_slots(mu_cluster_reader *r, const mu_hjson_value *object, mural_cluster_node *node)
 {
 	const mural_cluster *c = r->cluster;
-	const char *known[MURAL_CLUSTER_DEVICES];
+	const char *known[MURAL_CLUSTER_DEVICES] = {0};
 	if (object->kind != MU_HJSON_OBJECT || object->count < 1 || object->count > MURAL_CLUSTER_SLOTS)
 		return mu_cluster_bad(r, object, "an object of 1 to 8 kinds with their numbers, such as { \"t4\": 8 }");
 	for (uint32_t i = 0; i < c->n_devices; i++)
@@ -115,7 +115,7 @@ static mural_status read_slots(mu_cluster_reader *r, const mu_hjson_value *objec
 	MU_TRY(mu_cluster_check_keys(r, object, NULL, 0));
 	for (const mu_hjson_value *v = object->first; v; v = v->next) {
 		uint32_t kind = 0;
-		while (kind < c->n_devices && strcmp(known[kind], v->key) != 0)
+		while (kind < c->n_devices && strcmp(c->devices[kind].name, v->key) != 0)
 			kind++;
 		if (kind == c->n_devices)
 			return mu_cluster_unknown(r, v, "device", v->key, known, c->n_devices);
