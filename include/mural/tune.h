@@ -100,7 +100,8 @@ typedef struct mural_tune_result {
 	size_t n_points, n_trials;
 	mural_tune_point *points;
 	mural_tune_trial trials[MURAL_TUNE_TRIALS];
-	size_t chosen; /* index of a point; n_points when none was measured */
+	/* Index of a point, n_points when none was measured. OPEN: the budget left it untried, and it lies between measured ones */
+	size_t chosen;
 	bool settled; /* no other point can be better by more than the tolerance; false: the budget ended it */
 	double could_gain; /* what the most promising other point might bring, a share */
 	double seconds, sweep_seconds; /* of all trials; what one trial of every point would take, by the model */

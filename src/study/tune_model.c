@@ -4,19 +4,19 @@
 #include <math.h>
 
 /* Prior standard deviations of logarithms. Ranks and threads that share the same cores differ by some ten per cent, and with a small
- * model by far more; caches make some per cent. Neighbours on the scale of micro-batches deviate alike up to LENGTH octaves. */
+ * model by far more. Neighbours on the scale of micro-batches deviate alike up to LENGTH octaves. */
 #define LEVEL_COMMON 2.0
 #define LEVEL_OWN 0.3
 #define LEVEL_CORES 0.3 /* for twice the cores: memory may keep them waiting */
-#define SHAPE_COMMON 0.07
-#define SHAPE_OWN 0.03
+#define SHAPE_OWN 0.4 /* of the common part */
 #define LENGTH 2.0
 
-/* Standard deviations between trials of the same point: the machine is not the same every minute, and one with other work less so.
- * How much it is, the trials tell, against a prior: logarithms of how likely each is. */
-static const double drifts[] = {0.01, 0.03, 0.1}, drift_priors[] = {0, -0.5, -1.5};
-#define DRIFTS (sizeof drifts / sizeof *drifts)
-
+/* Two more deviations, which the trials tell against a prior (`likely` is its logarithm): how far caches bend the line, and by how
+ * much trials of the same point differ, since the machine is not the same every minute and one with other work less so. */
+static const struct {
+	double shape, drift, likely;
+} moods[] = {{0.07, 0.01, 0}, {0.07, 0.03, -0.5}, {0.07, 0.1, -1.5}, {0.2, 0.01, -0.5}, {0.2, 0.03, -1}};
+#define MOODS (sizeof moods / sizeof *moods)
 #define RULED_OUT 0.05 /* a line less likely than this is */
 
 /* What a micro-batch may cost whatever its size, in images: nothing for large models on a processor, tens for small ones on a
@@ -38,12 +38,12 @@ static double octaves(place a)
 	return log2((double)a.ranks * a.threads);
 }
 
-static double covariance(place a, place b)
+static double covariance(const mu_tune_model *m, place a, place b)
 {
 	bool same = a.ranks == b.ranks && a.threads == b.threads;
 	double near = exp(-square(log2(a.micro / b.micro) / LENGTH) / 2);
 	return square(LEVEL_COMMON) + same * square(LEVEL_OWN) + square(LEVEL_CORES) * octaves(a) * octaves(b) +
-	       (square(SHAPE_COMMON) + same * square(SHAPE_OWN)) * near;
+	       square(m->shape) * (1 + same * square(SHAPE_OWN)) * near;
 }
 
 static place place_of(const mu_tune_sample *s)
@@ -62,7 +62,7 @@ static void factorise(mu_tune_model *m, double drift)
 {
 	for (size_t i = 0; i < m->n; i++)
 		for (size_t j = 0; j <= i; j++) {
-			double sum = covariance(place_of(&m->samples[i]), place_of(&m->samples[j]));
+			double sum = covariance(m, place_of(&m->samples[i]), place_of(&m->samples[j]));
 			if (i == j)
 				sum += square(m->samples[i].error) + square(drift);
 			for (size_t k = 0; k < j; k++)
@@ -105,11 +105,12 @@ static double fit_line(const mu_tune_model *m, mu_tune_line *line)
 	return likely;
 }
 
-/* All lines with one drift; returns the logarithm of how likely that makes the samples. */
-static double fit_drift(mu_tune_model *m, double drift)
+/* All lines in one mood; returns the logarithm of how likely that makes the samples. */
+static double fit_mood(mu_tune_model *m, size_t mood)
 {
 	double likely[MU_TUNE_LINES], most = -INFINITY, sum = 0, spread = 0;
-	factorise(m, drift);
+	m->shape = moods[mood].shape;
+	factorise(m, moods[mood].drift);
 	for (size_t l = 0; l < MU_TUNE_LINES; l++) {
 		m->lines[l].h = overheads[l];
 		likely[l] = fit_line(m, &m->lines[l]);
@@ -126,18 +127,19 @@ static double fit_drift(mu_tune_model *m, double drift)
 
 static void fit(mu_tune_model *m)
 {
-	double most = -INFINITY, drift = drifts[0];
+	double most = -INFINITY;
+	size_t mood = 0;
 	m->unit = 0;
 	for (size_t i = 0; i < m->n; i++)
 		m->unit += log(m->samples[i].cost) / (double)m->n;
-	for (size_t d = 0; d < DRIFTS; d++) {
-		double likely = fit_drift(m, drifts[d]) + drift_priors[d];
+	for (size_t i = 0; i < MOODS; i++) {
+		double likely = fit_mood(m, i) + moods[i].likely;
 		if (likely > most) {
 			most = likely;
-			drift = drifts[d];
+			mood = i;
 		}
 	}
-	(void)fit_drift(m, drift);
+	(void)fit_mood(m, mood);
 }
 
 void mu_tune_model_init(mu_tune_model *m)
@@ -160,7 +162,7 @@ static double expectation(const mu_tune_model *m, place at, double *least)
 	double near[MURAL_TUNE_TRIALS], sum = 0;
 	*least = INFINITY;
 	for (size_t i = 0; i < m->n; i++)
-		near[i] = covariance(at, place_of(&m->samples[i]));
+		near[i] = covariance(m, at, place_of(&m->samples[i]));
 	for (size_t l = 0; l < MU_TUNE_LINES; l++) {
 		double log_cost = mean_of(m, m->lines[l].h, at);
 		for (size_t i = 0; i < m->n; i++)
@@ -175,9 +177,9 @@ static double expectation(const mu_tune_model *m, place at, double *least)
 /* Of log cost, for any of the lines. */
 static double deviation(const mu_tune_model *m, place at)
 {
-	double known[MURAL_TUNE_TRIALS], left = covariance(at, at);
+	double known[MURAL_TUNE_TRIALS], left = covariance(m, at, at);
 	for (size_t i = 0; i < m->n; i++)
-		known[i] = covariance(at, place_of(&m->samples[i]));
+		known[i] = covariance(m, at, place_of(&m->samples[i]));
 	solve_lower(m, known);
 	for (size_t i = 0; i < m->n; i++)
 		left -= square(known[i]);

@@ -38,6 +38,7 @@ typedef struct mu_tune_line {
 
 typedef struct mu_tune_model {
 	size_t n;
+	double shape; /* standard deviation of r */
 	double unit; /* mean of the samples' log cost: where levels are expected */
 	mu_tune_sample samples[MURAL_TUNE_TRIALS];
 	double factor[MURAL_TUNE_TRIALS * MURAL_TUNE_TRIALS]; /* Cholesky factor of the samples' covariance, lower */

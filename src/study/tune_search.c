@@ -232,14 +232,26 @@ static mural_status search(mu_tune_search *s, mural_error *err)
 	return MURAL_OK;
 }
 
-/* What the model says of every point, and the choice: the smallest that is as fast as the fastest within the tolerance. */
-static void choose(mu_tune_search *s)
+/* Is there a measured point of the same arm and batch with a smaller micro-batch, and one with a larger? Then the model does not
+ * guess of p, it reads between the lines. */
+static bool is_between(const mural_tune_result *r, const mural_tune_point *p)
 {
-	mural_tune_result *r = s->result;
-	size_t best = best_measured(s);
-	r->chosen = best;
+	bool smaller = false, larger = false;
 	for (size_t i = 0; i < r->n_points; i++) {
-		mural_tune_point *p = &r->points[i];
+		const mural_tune_point *q = &r->points[i];
+		if (q->state != MURAL_TUNE_MEASURED || q->ranks != p->ranks || q->threads != p->threads ||
+		    q->train_batch != p->train_batch)
+			continue;
+		smaller |= q->micro_batch < p->micro_batch;
+		larger |= q->micro_batch > p->micro_batch;
+	}
+	return smaller && larger;
+}
+
+static void fill_expected(const mu_tune_search *s)
+{
+	for (size_t i = 0; i < s->result->n_points; i++) {
+		mural_tune_point *p = &s->result->points[i];
 		mu_tune_forecast f = mu_tune_model_ask(&s->model, p);
 		double batch = (double)p->train_batch;
 		bool known = s->model.n > 0 && usable(p);
@@ -247,7 +259,27 @@ static void choose(mu_tune_search *s)
 		p->low = known ? batch / (f.step + 1.96 * f.error) : NAN;
 		p->high = known ? batch / fmax(f.step - 1.96 * f.error, 0.1 * f.step) : NAN;
 	}
-	for (size_t i = 0; best < r->n_points && i < r->n_points; i++) {
+}
+
+/* The fastest that was measured, or one between measured ones that the budget left untried although more is expected of it. Of what is as
+ * fast within the tolerance the smallest. */
+static void choose(mu_tune_search *s)
+{
+	mural_tune_result *r = s->result;
+	size_t best = best_measured(s);
+	fill_expected(s);
+	r->chosen = best;
+	if (best == r->n_points)
+		return;
+	for (size_t i = 0; i < r->n_points; i++) {
+		const mural_tune_point *p = &r->points[i], *b = &r->points[best];
+		bool tried = b->state == MURAL_TUNE_MEASURED;
+		if (p->state == MURAL_TUNE_OPEN && is_between(r, p) &&
+		    p->images_per_second > b->images_per_second * (tried ? 1 + s->tolerance : 1))
+			best = i;
+	}
+	r->chosen = best;
+	for (size_t i = 0; i < r->n_points; i++) {
 		const mural_tune_point *p = &r->points[i];
 		if (p->state == MURAL_TUNE_MEASURED && is_smaller(p, &r->points[r->chosen]) &&
 		    p->images_per_second * (1 + s->tolerance) >= r->points[best].images_per_second)

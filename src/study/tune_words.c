@@ -132,8 +132,9 @@ void mu_tune_explain(mural_tune_result *r, const mu_tune_model *model, double to
 	char text[MURAL_TUNE_TEXT];
 	for (size_t i = 0; i < MURAL_TUNE_WHY; i++)
 		r->why[i][0] = '\0';
-	say(r, "%s: %.1f images/s, %.1f to %.1f with 95 %% certainty", mural_tune_point_text(c, text),
-	    c->images_per_second, c->low, c->high);
+	say(r, "%s: %.1f images/s%s, %.1f to %.1f with 95 %% certainty", mural_tune_point_text(c, text),
+	    c->images_per_second, c->state == MURAL_TUNE_OPEN ? " expected from its measured neighbours" : "", c->low,
+	    c->high);
 	say_neighbour(r, true);
 	say_neighbour(r, false);
 	say_other_arm(r);

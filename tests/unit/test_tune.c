@@ -351,6 +351,30 @@ static void test_stopped(void **state)
 	assert_int_equal(part.result.n_trials, all.result.n_trials);
 }
 
+/* 15 % for each octave away from 16 images. */
+static double valley(const mural_tune_point *p)
+{
+	return 1e-3 * (1 + 0.15 * fabs(log2((double)p->micro_batch / 16)));
+}
+
+/* The budget ends a search between 8 and 32: what the model reads between them is chosen, and said. */
+static void test_between(void **state)
+{
+	(void)state;
+	machine m = {.start = 0.5, .step_noise = 0.01, .seed = 1, .cost = valley, .fixed = flat_fixed};
+	mural_error err = {0};
+	outcome o;
+	for (uint64_t micro = 1; micro <= 128; micro *= 2)
+		if (micro != 64)
+			add_point(&m, 1, 4, micro, 128);
+	assert_int_equal(run(&m, &o, &err), MURAL_OK);
+	assert_false(o.result.settled);
+	assert_int_equal(o.result.n_trials, 3);
+	assert_int_equal(m.points[o.result.chosen].micro_batch, 16);
+	assert_int_equal(m.points[o.result.chosen].state, MURAL_TUNE_OPEN);
+	assert_non_null(strstr(o.result.why[0], "expected from its measured neighbours"));
+}
+
 /* From a range of batches the smallest is taken whose throughput is the best within the tolerance. */
 static void test_batches(void **state)
 {
@@ -390,7 +414,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_shapes),        cmocka_unit_test(test_noise),   cmocka_unit_test(test_memory),
 	        cmocka_unit_test(test_failing_trial), cmocka_unit_test(test_stopped), cmocka_unit_test(test_batches),
-	        cmocka_unit_test(test_words),
+	        cmocka_unit_test(test_between),       cmocka_unit_test(test_words),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
