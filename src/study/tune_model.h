@@ -1,7 +1,8 @@
 /* What points cost, from the trials of some of them.
  *
  * Work is counted in core-seconds per image, c: a step of a point takes accumulation x micro-batch x c / threads + f, where f
- * (optimizer, waiting for other ranks) is measured in every trial and belongs to an arm: a number of ranks and of threads. For c
+ * (optimizer, waiting for other ranks) is measured in every trial and belongs to an arm: a number of ranks and of threads; where all
+ * points have the same batch f is left in c. For c
  * the model is
  *
  *     log c(arm, m) = level(arm) + log(1 + h x threads / m) + r(arm, log2 m)

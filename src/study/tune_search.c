@@ -7,7 +7,7 @@
 
 #define SAME 0.98 /* points that promise this share of the best promise the same */
 #define REACH 4 /* from a micro-batch that was tried to one that may be: the model knows its neighbourhood */
-#define MARGIN 0.95 /* of the budget: what a trial and the sweep would take is an estimate */
+#define MARGIN 0.9 /* of the budget: what a trial and the sweep would take is an estimate */
 #define FEWEST 3 /* trials in any case */
 #define MOST_ROUNDS 4 /* trials of one point */
 #define GIVE_UP 3 /* failures in a row before the first success */
@@ -143,6 +143,17 @@ static void cap(mural_tune_result *r, size_t died)
 	}
 }
 
+/* Do all points make steps of equally many images? */
+static bool one_batch(const mural_tune_result *r)
+{
+	for (size_t i = 1; i < r->n_points; i++)
+		if (r->points[i].train_batch != r->points[0].train_batch)
+			return false;
+	return true;
+}
+
+/* With one batch for all the fixed part of a step is as good as a part of each image, and is left there: how long ranks wait for each
+ * other differs from trial to trial, and a mean of that would be taken for a property of the arm. */
 static void learn(mu_tune_search *s, const mural_tune_point *p, mural_tune_trial *trial, const mu_tune_measure *m)
 {
 	double few = STEP_ERROR / sqrt(trial->steps);
@@ -152,12 +163,13 @@ static void learn(mu_tune_search *s, const mural_tune_point *p, mural_tune_trial
 	trial->fixed_seconds = fmin(fmax(m->fixed, 0), m->step);
 	trial->error = isfinite(m->error) ? fmax(m->error, few) : few;
 	trial->images_per_second = (double)p->train_batch / m->step;
+	double fixed = one_batch(s->result) ? 0 : trial->fixed_seconds;
 	const mu_tune_sample sample = {
 	        .ranks = p->ranks,
 	        .threads = p->threads,
 	        .micro = (double)p->micro_batch,
-	        .cost = fmax(m->step - trial->fixed_seconds, 1e-9) * p->threads / images,
-	        .fixed = trial->fixed_seconds,
+	        .cost = fmax(m->step - fixed, 1e-9) * p->threads / images,
+	        .fixed = fixed,
 	        .error = trial->error,
 	};
 	mu_tune_model_add(&s->model, &sample);

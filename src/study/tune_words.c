@@ -101,11 +101,26 @@ static void say_other_arm(mural_tune_result *r)
 	    other->state == MURAL_TUNE_MEASURED ? "measured" : "expected", fabs(gain), gain >= 0 ? "less" : "more");
 }
 
+/* Of a step of the chosen arm, over its trials. */
+static double fixed_seconds(const mural_tune_result *r)
+{
+	double sum = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < r->n_trials; i++)
+		if (r->trials[i].measured && same_arm(&r->points[r->trials[i].point], &r->points[r->chosen])) {
+			sum += r->trials[i].fixed_seconds;
+			n++;
+		}
+	return n > 0 ? sum / (double)n : 0;
+}
+
 static void say_line(mural_tune_result *r, const mu_tune_model *model)
 {
 	const mural_tune_point *c = &r->points[r->chosen];
-	double per_micro, per_image, fixed = mu_tune_model_fixed(model, c->ranks, c->threads);
+	double per_micro, per_image, fixed = fixed_seconds(r);
+	double counted = mu_tune_model_fixed(model, c->ranks, c->threads); /* the rest of it is in the images */
 	mu_tune_model_line(model, c->ranks, c->threads, &per_micro, &per_image);
+	per_image = fmax(0, per_image - (fixed - counted) / (double)(c->micro_batch * c->accumulation));
 	say(r,
 	    "of a step, %.3g ms go to the optimizer and to waiting for other ranks; a micro-batch takes about %.3g ms "
 	    "whatever its size and %.3g ms per image",
