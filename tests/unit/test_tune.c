@@ -232,7 +232,7 @@ static void test_shapes(void **state)
 				       o.result.n_trials, o.share, o.regret, o.result.settled ? "" : " (budget)");
 			assert_true(o.share <= 0.2);
 			assert_true(o.regret <= (seed == 0 ? 0.05 : 0.12));
-			far += o.regret > 0.06;
+			far += o.regret > 0.07; /* what 2 % of noise can hide */
 			assert_true(o.result.why[0][0] != '\0' && o.result.why[4][0] != '\0');
 		}
 		assert_true(far <= 1);
