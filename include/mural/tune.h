@@ -105,7 +105,6 @@ typedef struct mural_tune_result {
 	bool settled; /* no other point can be better by more than the tolerance; false: the budget ended it */
 	double could_gain; /* what the most promising other point might bring, a share */
 	double seconds, sweep_seconds; /* of all trials; what one trial of every point would take, by the model */
-	uint64_t memory_limit; /* of a rank, for one rank */
 	char why[MURAL_TUNE_WHY][240]; /* the choice in words; "" after the last */
 	char output[1024]; /* the file written; "" when none was */
 } mural_tune_result;
