@@ -10,6 +10,7 @@
 
 /* Parts of a call: enough for any host's threads, few enough for the stack. */
 #define PARTS 256
+#define ALONE 2048 /* logits that the caller takes by itself, in 25 us: a team is late for so few (partials.c) */
 
 struct entropy {
 	const mu_cross_entropy *op;
@@ -121,7 +122,10 @@ mural_status mu_cpu_cross_entropy(mu_ops_context *c, const mu_cross_entropy *op,
 	mu_step_sums parts[PARTS];
 	const struct entropy e = {op, op->d_logits ? mu_loss_factor(op) : 0, (op->images + PARTS - 1) / PARTS, parts};
 	const size_t used = op->images ? (op->images + e.rows_per_part - 1) / e.rows_per_part : 0;
-	mu_cpu_run(c, entropy_parts, &e, used);
+	if (op->images * op->classes <= ALONE)
+		entropy_parts(&e, 0, used, 0);
+	else
+		mu_cpu_run(c, entropy_parts, &e, used);
 	for (size_t i = 0; i < used; i++) {
 		op->sums->loss += parts[i].loss;
 		op->sums->count += parts[i].count;
