@@ -102,7 +102,7 @@ forecast_split() {
 }
 
 run_exhaustive() {
-	local overlap team split best seconds auto p g f
+	local overlap team split best seconds auto
 	for overlap in --no-overlap-comm --overlap-comm; do
 		echo "== batch 80, $overlap: every team of the five machines, images per second"
 		: >"$work/all"
