@@ -1,5 +1,6 @@
 /* Calibration: rates are found again from steps that were made with them, by a program that only pretends to train; and what is
  * said when it fails. SPDX-License-Identifier: MIT */
+#include <ftw.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,6 +93,12 @@ static void test_rates_are_found_again(void **state)
 	free(c);
 }
 
+static int remove_one(const char *path, const struct stat *facts, int kind, struct FTW *at)
+{
+	(void)facts, (void)kind, (void)at;
+	return remove(path);
+}
+
 /* Writes a program that leaves a run folder, or fails, into folder. */
 static void write_program(const char *folder, const char *words, char path[1200])
 {
@@ -136,6 +143,7 @@ static void test_file(void **state)
 	/* the same again measures nothing: its folders are there */
 	assert_int_equal(unlink(program), 0);
 	assert_int_equal(mural_calibrate(&settings, &found, &err), MURAL_OK);
+	assert_int_equal(nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static void test_failure(void **state)
@@ -155,6 +163,7 @@ static void test_failure(void **state)
 	err = (mural_error){0};
 	settings.rounds = 33;
 	assert_int_equal(mural_calibrate(&settings, &found, &err), MURAL_USAGE);
+	assert_int_equal(nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 int main(void)
