@@ -3,7 +3,7 @@
 #
 #   bench/balance.sh emulated     the study's five machines (examples/clusters/tesla.json): 1 to 5 ranks, a batch of 16 per rank or of 80
 #   bench/balance.sh exhaustive   the best team and split of the five among emulated runs, against what `auto` came to
-#   bench/balance.sh real         two ranks on two cores, one of which another process loads to half
+#   bench/balance.sh real         two ranks on two cores, one of which BUSY other processes load (default 2: about to half)
 #   bench/balance.sh overhead     what deciding costs a job of equal ranks: counted events times the cost of each
 #   bench/balance.sh              all of them
 #
@@ -15,6 +15,7 @@ bin=${MURAL_BUILD:-build/release}/bin
 speed=${SPEED:-1}
 steps=${STEPS:-6}
 pairs=${PAIRS:-3}
+busy=${BUSY:-2} # one takes a fifth only: the scheduler favours who also sleeps
 settle=40 # steps until shares have settled, and a few
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -150,11 +151,13 @@ real_step() {
 }
 
 run_real() {
-	local pair equal auto hog
-	echo "== ViT-Ti/16, 64 pixels, batch 32, two ranks on two cores, another process busy on the second; load before: $(cut -d' ' -f1 /proc/loadavg)"
-	taskset -c 1 sh -c 'while :; do :; done' &
-	hog=$!
-	trap 'kill $hog 2>/dev/null; rm -rf "$work"' EXIT
+	local pair equal auto hogs=()
+	echo "== ViT-Ti/16, 64 pixels, batch 32, two ranks on two cores, $busy busy processes on the second; load before: $(cut -d' ' -f1 /proc/loadavg)"
+	for pair in $(seq "$busy"); do
+		taskset -c 1 sh -c 'while :; do :; done' &
+		hogs+=($!)
+	done
+	trap 'kill "${hogs[@]}" 2>/dev/null; rm -rf "$work"' EXIT
 	: >"$work/ratios"
 	for pair in $(seq "$pairs"); do
 		equal=$(real_step equal --balance 16,16)
@@ -163,7 +166,7 @@ run_real() {
 			'BEGIN {printf "pair %d: equal %.1f images/s, auto %.1f images/s (%s), ratio %.3f\n", p, 32 / e, 32 / a, shares, e / a}'
 		awk -v e="$equal" -v a="$auto" 'BEGIN {print e / a}' >>"$work/ratios"
 	done
-	kill $hog
+	kill "${hogs[@]}"
 	trap 'rm -rf "$work"' EXIT
 	echo "median ratio: $(median <"$work/ratios") (target: at least 1.3)"
 }
