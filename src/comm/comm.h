@@ -99,6 +99,12 @@ typedef struct mu_comm_table {
 	/* Sleeps until finished. A peer that died is MURAL_PEER where the library can tell. */
 	mural_status (*wait)(mu_comm *comm, mu_pending *pending, mural_error *err);
 
+	/* All ranks, with nothing in flight: those with member_R[rank], at least one, get a comm among themselves, in the order of
+	 * their ranks; the others get NULL. Its collectives and the parent's may be in flight together, in the same order on all
+	 * members. It is closed before its parent; nobody watches it by itself. A rank that fails here is in no group, and the
+	 * others do not know of it. */
+	mural_status (*group)(mu_comm *comm, const bool *member_R, mu_comm **group, mural_error *err);
+
 	/* Begins to watch, or ends it (NULL). All ranks call it, at about the same time; never blocks for long. */
 	void (*watch)(mu_comm *comm, const mu_comm_watch *watch);
 } mu_comm_table;

@@ -36,7 +36,8 @@ typedef struct emulated_comm {
 	double ahead; /* of rank 0's clock */
 	mu_pulse *pulse; /* of the watch; NULL: nobody watches */
 	double links_free; /* when the collective settled last has ended */
-	mu_emulated_counts counts;
+	mu_emulated_counts own, *counts; /* a group counts where its parent does */
+	bool owns_inner; /* a group's was made for it */
 	uint64_t first, posted;
 	in_flight ring[RING];
 } emulated_comm;
@@ -54,11 +55,11 @@ static void settle(emulated_comm *self)
 	in_flight *oldest = &self->ring[self->first++ % RING];
 	double start = fmax(oldest->latest + self->ahead, self->links_free);
 	double end = start + oldest->cost, really = oldest->inner.ended;
-	self->counts.collectives++;
-	self->counts.seconds += oldest->cost;
+	self->counts->collectives++;
+	self->counts->seconds += oldest->cost;
 	if (really > end) {
-		self->counts.late++;
-		self->counts.late_seconds += really - end;
+		self->counts->late++;
+		self->counts->late_seconds += really - end;
 		end = really;
 	}
 	self->links_free = end;
@@ -216,6 +217,8 @@ static void close_emulated(mu_comm *comm)
 	emulated_comm *self = inside(comm);
 	while (self->first < self->posted && wait_oldest(self, NULL) == MURAL_OK)
 		continue; /* the inner comm must not write into what is freed here */
+	if (self->owns_inner)
+		self->inner->table->close(self->inner);
 	free(self->nodes);
 	free(self->seat_R);
 	free(self);
@@ -239,6 +242,65 @@ static const mu_comm_facts *facts(const mu_comm *comm)
 	return &inside(comm)->facts;
 }
 
+/* The nodes on which members sit, and the seat of each member among them; both have room for all. Returns how many nodes. */
+static int gather_seats(const emulated_comm *self, const bool *member_R, mu_link_node *nodes, int *seat_R)
+{
+	int n_nodes = 0;
+	for (int i = 0; i < self->links.n_nodes; i++) {
+		int ranks = 0;
+		for (int r = 0, member = 0; r < self->facts.size; member += member_R[r++])
+			if (member_R[r] && self->seat_R[r] == i) {
+				seat_R[member] = n_nodes;
+				ranks++;
+			}
+		if (ranks == 0)
+			continue;
+		nodes[n_nodes] = self->nodes[i];
+		nodes[n_nodes++].ranks = ranks;
+	}
+	return n_nodes;
+}
+
+static mural_status make_group(emulated_comm *self, mu_comm *inner, const bool *member_R, mu_comm **made,
+                               mural_error *err)
+{
+	mu_link_node *nodes = calloc((size_t)self->links.n_nodes, sizeof *nodes);
+	int *seat_R = calloc((size_t)self->facts.size, sizeof *seat_R);
+	mural_status status = mu_comm_agree(inner, nodes && seat_R ? MURAL_OK : MURAL_OUT_OF_MEMORY, err);
+	if (status == MURAL_OK) {
+		const mu_emulated_settings settings = {.n_nodes = gather_seats(self, member_R, nodes, seat_R),
+		                                       .nodes = nodes,
+		                                       .seat_R = seat_R,
+		                                       .algorithm = self->links.algorithm,
+		                                       .byte_scale = self->byte_scale,
+		                                       .cluster = "a group's cluster"};
+		status = mu_emulated_create(made, inner, &settings, err);
+	}
+	free(nodes);
+	free(seat_R);
+	return status;
+}
+
+/* On the links of its members. It does not know when the parent's use them: whoever has both waits for one before the other. */
+static mural_status group(mu_comm *comm, const bool *member_R, mu_comm **made, mural_error *err)
+{
+	emulated_comm *self = inside(comm);
+	mu_comm *inner;
+	*made = NULL;
+	MU_TRY(self->inner->table->group(self->inner, member_R, &inner, err));
+	if (!inner)
+		return MURAL_OK;
+	mural_status status = make_group(self, inner, member_R, made, err);
+	if (status != MURAL_OK) {
+		inner->table->close(inner);
+		return status;
+	}
+	inside(*made)->counts = self->counts;
+	inside(*made)->owns_inner = true;
+	inside(*made)->pulse = self->pulse;
+	return MURAL_OK;
+}
+
 static const mu_comm_table table = {
         .name = "emulated",
         .build_id = MU_BUILD_ID,
@@ -254,6 +316,7 @@ static const mu_comm_table table = {
         .barrier_begin = barrier,
         .test = test,
         .wait = wait_finished,
+        .group = group,
         .watch = watch_inner,
 };
 
@@ -297,6 +360,7 @@ mural_status mu_emulated_create(mu_comm **comm, mu_comm *inner, const mu_emulate
 	take_seats(seat_R, settings, real->size);
 	self->base.table = &table;
 	self->inner = inner;
+	self->counts = &self->own;
 	self->nodes = nodes;
 	self->seat_R = seat_R;
 	self->links = (mu_links){
@@ -327,6 +391,6 @@ bool mu_emulated_read(const mu_comm *comm, mu_emulated_counts *counts)
 {
 	if (comm->table != &table)
 		return false;
-	*counts = inside(comm)->counts;
+	*counts = *inside(comm)->counts;
 	return true;
 }

@@ -13,6 +13,7 @@ typedef struct observed_comm {
 	mu_comm *inner;
 	mu_comm_listener *tell;
 	void *listener;
+	bool owns_inner; /* a group's was made for it */
 	double ended; /* of the collective that ended last */
 	int n;
 	struct {
@@ -133,6 +134,8 @@ static mural_status never_opened(mu_comm **comm, mural_error *err)
 
 static void close_observed(mu_comm *comm)
 {
+	if (comm && inside(comm)->owns_inner)
+		inside(comm)->inner->table->close(inside(comm)->inner);
 	free(comm);
 }
 
@@ -154,6 +157,28 @@ static const mu_comm_facts *facts(const mu_comm *comm)
 	return inner->table->facts(inner);
 }
 
+static mural_status group(mu_comm *comm, const bool *member_R, mu_comm **made, mural_error *err)
+{
+	const observed_comm *self = inside(comm);
+	mu_comm *inner;
+	*made = NULL;
+	MU_TRY(self->inner->table->group(self->inner, member_R, &inner, err));
+	if (!inner)
+		return MURAL_OK;
+	mural_status status =
+	        mu_comm_agree(inner, mu_observed_create(made, inner, self->tell, self->listener, err), err);
+	if (*made)
+		inside(*made)->owns_inner = true; /* and closes it */
+	if (status == MURAL_OK)
+		return MURAL_OK;
+	if (*made)
+		close_observed(*made);
+	else
+		inner->table->close(inner);
+	*made = NULL;
+	return status;
+}
+
 static const mu_comm_table table = {
         .name = "observed",
         .build_id = MU_BUILD_ID,
@@ -169,6 +194,7 @@ static const mu_comm_table table = {
         .barrier_begin = barrier,
         .test = test,
         .wait = wait_finished,
+        .group = group,
         .watch = watch_inner,
 };
 

@@ -112,6 +112,13 @@ static mural_status self_wait(mu_comm *comm, mu_pending *pending, mural_error *e
 	return MURAL_OK;
 }
 
+static mural_status self_group(mu_comm *comm, const bool *member_R, mu_comm **group, mural_error *err)
+{
+	(void)comm;
+	*group = NULL;
+	return member_R[0] ? self_open(group, err) : MURAL_OK;
+}
+
 static void self_watch(mu_comm *comm, const mu_comm_watch *watch)
 {
 	(void)comm, (void)watch; /* there is nobody else */
@@ -132,5 +139,6 @@ const mu_comm_table mu_comm_self = {
         .barrier_begin = self_barrier,
         .test = self_test,
         .wait = self_wait,
+        .group = self_group,
         .watch = self_watch,
 };

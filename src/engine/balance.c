@@ -136,6 +136,7 @@ static void fill(mu_balance *b, const mu_balance_settings *s)
 	b->global_batch = s->global_batch;
 	b->grain = s->grain > 1 ? s->grain : 1;
 	b->may_remove = s->may_remove;
+	b->first_stays = s->first_stays;
 	b->caution = 1;
 	b->between_searches = 1;
 	b->network = s->network;

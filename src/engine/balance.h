@@ -58,6 +58,7 @@ typedef struct mu_balance_settings {
 	const mu_balance_rank *rank; /* [ranks], copied */
 	mu_balance_network network; /* links and seats are copied; links NULL where they are not known */
 	const int *shares; /* [ranks] to begin with; NULL: equal as far as capacities allow */
+	bool first_stays; /* rank 0 is never left out, nor proposed for it: it writes what the run keeps */
 	bool may_remove; /* leave out by itself whoever costs more than it brings; else it is only proposed */
 } mu_balance_settings;
 

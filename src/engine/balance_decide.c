@@ -36,6 +36,7 @@ mu_balance_search mu_balance_search_of(const mu_balance *b)
 	                    .member = b->member,
 	                    .network = &b->network},
 	        .bytes = b->network.bytes,
+	        .first_stays = b->first_stays,
 	        .nodes = b->room_nodes,
 	        .member = b->room_member,
 	        .shares = b->room_shares,

@@ -7,7 +7,7 @@
 
 struct mu_balance {
 	int ranks, global_batch, grain;
-	bool may_remove;
+	bool may_remove, first_stays;
 	mu_balance_network network;
 	mu_link_node *nodes; /* network.nodes and .seat, owned */
 	int *seat;

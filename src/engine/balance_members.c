@@ -50,7 +50,10 @@ static int count_members(const mu_balance_problem *problem)
 /* The highest bit of `set`: the first of those who may take part. So of sets that are as good, the one that keeps the first ranks. */
 static void try_all_sets(const mu_balance_search *search, mu_balance_team *team, int members)
 {
+	const unsigned always = search->first_stays && search->problem.member[0] ? 1u << (members - 1) : 0;
 	for (unsigned set = (1u << members) - 1; set > 0; set--) {
+		if ((set & always) != always)
+			continue;
 		for (int r = 0, i = 0; r < search->problem.ranks; r++)
 			search->member[r] = search->problem.member[r] && (set >> (members - 1 - i++) & 1) != 0;
 		try_set(search, team);
@@ -103,7 +106,7 @@ static bool leave_one_out(const mu_balance_search *search, mu_balance_team *team
 	for (int r = 0; r < ranks; r++)
 		members += team->member[r];
 	for (int r = 0; r < ranks && members > 1; r++) {
-		if (!team->member[r] || tried_alike(search, team, r))
+		if (!team->member[r] || (r == 0 && search->first_stays) || tried_alike(search, team, r))
 			continue;
 		memcpy(search->member, team->member, (size_t)ranks * sizeof *search->member);
 		if (out >= 0)

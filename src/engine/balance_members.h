@@ -21,6 +21,7 @@ typedef struct mu_balance_team {
 typedef struct mu_balance_search {
 	mu_balance_problem problem; /* its members: who may take part; its reduction is not read */
 	double bytes; /* of the reduction */
+	bool first_stays; /* rank 0 is no candidate for leaving */
 	/* room to work in */
 	mu_link_node *nodes; /* [nodes of the network] */
 	bool *member; /* [ranks] */

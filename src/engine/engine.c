@@ -191,6 +191,7 @@ void mural_engine_free(mural_engine *engine)
 	for (size_t i = 0; i < MU_EVALUATED; i++)
 		mu_loader_free(engine->evaluated[i].loader);
 	mu_reducer_release(&engine->reducer);
+	mu_engine_close_group(engine);
 	mu_segments_release(&engine->segments);
 	mu_pace_release(&engine->pace);
 	mu_replay_release(&engine->replayed_micro, &engine->device);

@@ -73,6 +73,7 @@ struct mural_engine {
 	const mural_config_report *report; /* borrowed, may be NULL */
 	mu_comm *comm; /* borrowed */
 	const mu_comm_facts *ranks;
+	mu_comm *group; /* who reduces, where somebody is left out; NULL: all, or this rank is left out */
 	bool training;
 	mu_sharing sharing; /* of batches among ranks */
 
@@ -189,6 +190,9 @@ mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data,
 mural_status mu_engine_begin_sharing(mural_engine *engine, mural_error *err);
 /* The training's loader, with the shares that are known. */
 mural_status mu_engine_make_loader(mural_engine *engine, mu_loader_settings *settings, mural_error *err);
+/* All ranks, where somebody is left out of the reductions: it learns what the others decided in the step. */
+mural_status mu_engine_share_record(mural_engine *engine, mural_error *err);
+void mu_engine_close_group(mural_engine *engine);
 /* All ranks, behind a step that counts as done: where shares move they may change for a later step. */
 mural_status mu_engine_share(mural_engine *engine, const mu_step_state *state, mural_error *err);
 

@@ -25,12 +25,18 @@ static mural_status get(mu_ledger *ledger, void *to, const void *from, size_t by
 	return ledger->device.table->wait(ledger->device.queue, err);
 }
 
-mural_status mu_ledger_start(mu_ledger *ledger, const mu_carried *carried, mural_error *err)
+mural_status mu_ledger_write(mu_ledger *ledger, const mu_step_record *record, mural_error *err)
 {
-	*ledger->seen = (mu_step_record){.carried = *carried};
-	ledger->rates_until = 0;
+	*ledger->seen = *record;
 	MU_TRY(put(ledger, ledger->record, ledger->seen, sizeof *ledger->seen, err));
 	return ledger->device.table->wait(ledger->device.queue, err);
+}
+
+mural_status mu_ledger_start(mu_ledger *ledger, const mu_carried *carried, mural_error *err)
+{
+	const mu_step_record first = {.carried = *carried};
+	ledger->rates_until = 0;
+	return mu_ledger_write(ledger, &first, err);
 }
 
 mural_status mu_ledger_refill(mu_ledger *ledger, const mural_schedule_config *schedule,

@@ -46,6 +46,9 @@ mural_status mu_ledger_clear(mu_ledger *ledger, mural_error *err);
  * other sums do not count. Returns MURAL_OK whatever status is. */
 mural_status mu_ledger_sum(mu_ledger *ledger, mu_comm *comm, mural_status status, bool stop_asked, mural_error *err);
 
+/* The record as another rank has it, on both sides. */
+mural_status mu_ledger_write(mu_ledger *ledger, const mu_step_record *record, mural_error *err);
+
 /* Waits for the queue; `seen` is then the record. */
 mural_status mu_ledger_read(mu_ledger *ledger, mural_error *err);
 

@@ -32,6 +32,49 @@ static mural_status tell_loader(mural_engine *engine, mural_error *err)
 	                       sharing->settled, err);
 }
 
+/* Evaluations go on without those who are left out: their weights stay as they were. What was read ahead for them is read anew, and
+ * memory for it taken anew, this once. */
+static mural_status leave_out_of_evaluation(mural_engine *engine, mural_error *err)
+{
+	mu_sharing *sharing = &engine->sharing;
+	for (int r = 0; r < sharing->ranks; r++)
+		if (!sharing->member_R[r])
+			sharing->capacity_R[r] = 0;
+	for (size_t i = 0; i < MU_EVALUATED; i++) {
+		mu_loader_free(engine->evaluated[i].loader);
+		engine->evaluated[i].loader = NULL;
+	}
+	return mu_engine_keep_loaders(engine, err);
+}
+
+/* All ranks, between two steps: members reduce among themselves from now on. */
+static mural_status regroup(mural_engine *engine, mural_error *err)
+{
+	mu_comm *group;
+	mural_status status = engine->comm->table->group(engine->comm, engine->sharing.member_R, &group, err);
+	MU_TRY(mu_comm_agree(engine->comm, status, err));
+	mu_engine_close_group(engine);
+	engine->group = group;
+	engine->reducer.comm = group;
+	return mu_comm_agree(engine->comm, leave_out_of_evaluation(engine, err), err);
+}
+
+void mu_engine_close_group(mural_engine *engine)
+{
+	if (engine->group)
+		engine->group->table->close(engine->group);
+	engine->group = NULL;
+}
+
+mural_status mu_engine_share_record(mural_engine *engine, mural_error *err)
+{
+	mu_step_record record = *engine->ledger.seen;
+	if (!engine->sharing.any_out)
+		return MURAL_OK;
+	MU_TRY(mu_comm_broadcast(engine->comm, &record, sizeof record, 0, err));
+	return mu_sharing_is_out(&engine->sharing) ? mu_ledger_write(&engine->ledger, &record, err) : MURAL_OK;
+}
+
 mural_status mu_engine_begin_sharing(mural_engine *engine, mural_error *err)
 {
 	mural_status status = MURAL_OK;
@@ -40,7 +83,8 @@ mural_status mu_engine_begin_sharing(mural_engine *engine, mural_error *err)
 		status = mu_sharing_prepare(&engine->sharing, &network, &engine->config.balance, err);
 	}
 	MU_TRY(mu_comm_agree(engine->comm, status, err));
-	return mu_sharing_begin(&engine->sharing, engine->steps_done, engine->comm, err);
+	MU_TRY(mu_sharing_begin(&engine->sharing, engine->steps_done, engine->comm, err));
+	return engine->sharing.any_out ? regroup(engine, err) : MURAL_OK;
 }
 
 mural_status mu_engine_make_loader(mural_engine *engine, mu_loader_settings *settings, mural_error *err)
@@ -54,7 +98,7 @@ mural_status mu_engine_make_loader(mural_engine *engine, mu_loader_settings *set
 mural_status mu_engine_share(mural_engine *engine, const mu_step_state *state, mural_error *err)
 {
 	mu_sharing *sharing = &engine->sharing;
-	bool news;
+	mu_sharing_news news;
 	if (!mu_sharing_moves(sharing))
 		return MURAL_OK;
 	const mu_sharing_step step = {.planned = state->planned,
@@ -64,7 +108,9 @@ mural_status mu_engine_share(mural_engine *engine, const mu_step_state *state, m
 	                              .waited = state->exposed};
 	mu_sharing_note(sharing, &step);
 	MU_TRY(mu_sharing_go_on(sharing, engine->steps_done, engine->comm, &news, err));
-	return news ? tell_loader(engine, err) : MURAL_OK;
+	if (news.members)
+		MU_TRY(regroup(engine, err));
+	return news.loader ? tell_loader(engine, err) : MURAL_OK;
 }
 
 const int *mural_engine_shares(const mural_engine *engine)

@@ -43,7 +43,7 @@ void mu_reducer_release(mu_reducer *reducer)
 
 static bool alone(const mu_reducer *reducer)
 {
-	return reducer->comm->table->facts(reducer->comm)->size == 1;
+	return !reducer->comm || reducer->comm->table->facts(reducer->comm)->size == 1;
 }
 
 static char *gradients_of(const mu_reducer *reducer, const mu_bucket *bucket)

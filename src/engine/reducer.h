@@ -38,7 +38,7 @@ typedef struct mu_reducer_settings {
 
 typedef struct mu_reducer {
 	const mu_store *store; /* borrowed, as comm */
-	mu_comm *comm;
+	mu_comm *comm; /* may be exchanged between two steps; NULL: this rank takes no part */
 	mu_reducer_settings settings;
 	mu_bucket *buckets; /* in the order in which they begin */
 	size_t n_buckets, begun;

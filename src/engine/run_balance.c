@@ -14,16 +14,25 @@ static void take_column(const mu_sharing *sharing, double own_R[], double waited
 	}
 }
 
+/* Shares as the table has them: below 0 for who is left out. */
+static void list_shares(const int *share_R, const bool *member_R, int ranks, int *listed_R)
+{
+	for (int rank = 0; rank < ranks; rank++)
+		listed_R[rank] = member_R[rank] ? share_R[rank] : -1;
+}
+
 mural_status mu_run_balance_begin(mu_run *r, mural_error *err)
 {
 	const mu_sharing *sharing = &r->engine->sharing;
 	const uint64_t steps = mural_engine_steps_done(r->engine);
+	int listed_R[MURAL_BALANCE_RANKS];
 	if (r->rank > 0 || !mu_sharing_moves(sharing))
 		return MURAL_OK;
+	list_shares(sharing->share_R, sharing->member_R, sharing->ranks, listed_R);
 	const mu_balance_csv_row row = {.step = steps,
 	                                .from_step = steps + 1,
 	                                .ranks = sharing->ranks,
-	                                .share_R = sharing->share_R,
+	                                .share_R = listed_R,
 	                                .before = NAN,
 	                                .after = NAN,
 	                                .reason = steps > 0 ? "the run goes on" : "the run begins"};
@@ -34,12 +43,14 @@ static mural_status tell_decision(mu_run *r, const mu_sharing *sharing, mural_er
 {
 	const mu_balance_decision *d = sharing->decision;
 	double own_R[MURAL_BALANCE_RANKS], waited_R[MURAL_BALANCE_RANKS];
+	int listed_R[MURAL_BALANCE_RANKS];
 	take_column(sharing, own_R, waited_R);
+	list_shares(d->shares, d->member, sharing->ranks, listed_R);
 	const uint64_t from = (sharing->next_from ? sharing->next_from : sharing->met) + 1;
 	const mu_balance_csv_row row = {.step = sharing->met,
 	                                .from_step = from,
 	                                .ranks = sharing->ranks,
-	                                .share_R = d->shares,
+	                                .share_R = listed_R,
 	                                .before = d->before > 0 ? d->before : NAN,
 	                                .after = d->after > 0 ? d->after : NAN,
 	                                .seconds_R = own_R,
@@ -52,10 +63,12 @@ static mural_status tell_decision(mu_run *r, const mu_sharing *sharing, mural_er
 
 static mural_status tell_replayed(mu_run *r, const mu_sharing *sharing, mural_error *err)
 {
+	int listed_R[MURAL_BALANCE_RANKS];
+	list_shares(sharing->share_R, sharing->member_R, sharing->ranks, listed_R);
 	const mu_balance_csv_row row = {.step = sharing->turned,
 	                                .from_step = sharing->turned + 1,
 	                                .ranks = sharing->ranks,
-	                                .share_R = sharing->share_R,
+	                                .share_R = listed_R,
 	                                .before = NAN,
 	                                .after = NAN,
 	                                .reason = "replayed"};
@@ -84,6 +97,7 @@ static void write_ranks(mu_json *json, const mu_sharing *sharing)
 			mu_balance_pace(sharing->balance, rank, &per_image, &per_micro);
 		mu_json_line_begin(json, NULL);
 		mu_json_integer(json, "share", sharing->share_R[rank]);
+		mu_json_bool(json, "reduces", sharing->member_R[rank]);
 		mu_json_integer(json, "micro_batch", sharing->capacity_R[rank]);
 		mu_json_number(json, "seconds_per_image", per_image > 0 ? per_image : NAN);
 		mu_json_number(json, "own_seconds", sharing->decision ? sharing->rows[rank].seconds : NAN);

@@ -44,7 +44,12 @@ static bool allocate(mu_sharing *sharing)
 	sharing->next_R = calloc(n, sizeof *sharing->next_R);
 	sharing->rows = calloc(n, sizeof *sharing->rows);
 	sharing->message = calloc(n + HEAD, sizeof *sharing->message);
-	return sharing->share_R && sharing->capacity_R && sharing->next_R && sharing->rows && sharing->message;
+	sharing->member_R = calloc(n, sizeof *sharing->member_R);
+	sharing->next_member_R = calloc(n, sizeof *sharing->next_member_R);
+	for (size_t r = 0; sharing->member_R && r < n; r++)
+		sharing->member_R[r] = true;
+	return sharing->share_R && sharing->capacity_R && sharing->next_R && sharing->rows && sharing->message &&
+	       sharing->member_R && sharing->next_member_R;
 }
 
 mural_status mu_sharing_init(mu_sharing *sharing, const mural_config *config, const mu_comm_facts *ranks, bool training,
@@ -77,6 +82,8 @@ void mu_sharing_release(mu_sharing *sharing)
 	free(sharing->share_R);
 	free(sharing->capacity_R);
 	free(sharing->next_R);
+	free(sharing->member_R);
+	free(sharing->next_member_R);
 	free(sharing->rows);
 	free(sharing->message);
 	mu_sharing_log_release(&sharing->log);
@@ -109,6 +116,7 @@ static mural_status make_balance(mu_sharing *sharing, const mu_balance_network *
 	                                      .rank = ranks,
 	                                      .network = *network,
 	                                      .shares = sharing->share_R,
+	                                      .first_stays = true,
 	                                      .may_remove = may_remove};
 	mural_status status = mu_balance_create(&sharing->balance, &settings, err);
 	free(ranks);
@@ -142,11 +150,27 @@ static mural_status share_log(mu_sharing *sharing, mu_comm *comm, mural_error *e
 	return mu_comm_broadcast(comm, log->changes, bytes, 0, err);
 }
 
-static void take_change(int *share_R, const mu_sharing *sharing, size_t i)
+/* Becomes what is next. */
+static void take_change(mu_sharing *sharing, size_t i)
 {
 	const int64_t *change = mu_sharing_log_change(&sharing->log, i);
+	sharing->next_from = (uint64_t)change[0];
+	for (int r = 0; r < sharing->ranks; r++) {
+		sharing->next_R[r] = change[1 + r] < 0 ? 0 : (int)change[1 + r];
+		sharing->next_member_R[r] = change[1 + r] >= 0;
+	}
+}
+
+/* Next becomes now. */
+static void take_next(mu_sharing *sharing)
+{
+	const size_t n = (size_t)sharing->ranks;
+	memcpy(sharing->share_R, sharing->next_R, n * sizeof *sharing->share_R);
+	memcpy(sharing->member_R, sharing->next_member_R, n * sizeof *sharing->member_R);
+	sharing->next_from = 0;
+	sharing->any_out = false;
 	for (int r = 0; r < sharing->ranks; r++)
-		share_R[r] = change[1 + r] < 0 ? 0 : (int)change[1 + r];
+		sharing->any_out |= !sharing->member_R[r];
 }
 
 /* The log's next change for the loader, and how far that settles. */
@@ -154,13 +178,29 @@ static void look_ahead(mu_sharing *sharing)
 {
 	const mu_sharing_log *log = &sharing->log;
 	sharing->next_from = 0;
-	if (sharing->log_at < log->n) {
-		sharing->next_from = (uint64_t)mu_sharing_log_change(log, sharing->log_at)[0];
-		take_change(sharing->next_R, sharing, sharing->log_at++);
-	}
+	if (sharing->log_at < log->n)
+		take_change(sharing, sharing->log_at++);
 	sharing->settled = UINT64_MAX;
 	if (sharing->log_at < log->n)
 		sharing->settled = (uint64_t)mu_sharing_log_change(log, sharing->log_at)[0];
+}
+
+/* Somebody who comes back would have old weights. */
+static mural_status check_returns(const mu_sharing *sharing, mural_error *err)
+{
+	for (size_t i = sharing->log_at; i < sharing->log.n; i++) {
+		const int64_t *before = mu_sharing_log_change(&sharing->log, i - 1),
+		              *after = before + 1 + sharing->ranks;
+		for (int r = 0; r < sharing->ranks; r++)
+			if (before[1 + r] < 0 && after[1 + r] >= 0)
+				return mu_fail(
+				        err, MURAL_USAGE, NULL,
+				        "the shares to replay leave rank %d out and take it in again from step %lld "
+				        "on, "
+				        "where that run went on from a checkpoint: replay it in the same two parts",
+				        r, (long long)after[0] + 1);
+	}
+	return MURAL_OK;
 }
 
 static mural_status begin_replay(mu_sharing *sharing, uint64_t steps, mu_comm *comm, mural_error *err)
@@ -177,9 +217,10 @@ static mural_status begin_replay(mu_sharing *sharing, uint64_t steps, mu_comm *c
 		                             (long long)first + 1, (unsigned long long)steps + 1),
 		                     err);
 	}
-	take_change(sharing->share_R, sharing, sharing->log_at - 1);
+	take_change(sharing, sharing->log_at - 1);
+	take_next(sharing);
 	look_ahead(sharing);
-	return MURAL_OK;
+	return mu_comm_agree(comm, check_returns(sharing, err), err);
 }
 
 enum { FIRST_MEETING = 4 }; /* steps: the first of a run is no measure, and three are enough for a median */
@@ -212,7 +253,7 @@ static void decide(mu_sharing *sharing)
 	sharing->message[CHANGED] = d->changed;
 	sharing->message[INTERVAL] = mu_balance_interval(sharing->balance);
 	for (int r = 0; r < sharing->ranks; r++)
-		sharing->message[HEAD + r] = d->shares[r];
+		sharing->message[HEAD + r] = d->member[r] ? d->shares[r] : -1;
 }
 
 /* What was decided. Rows of steps with the old shares would tell nothing of the new ones. */
@@ -225,8 +266,11 @@ static void obey(mu_sharing *sharing, uint64_t steps)
 	sharing->meet_after = from + (uint64_t)sharing->message[INTERVAL];
 	sharing->settled = sharing->meet_after + MU_SHARING_LEAD;
 	sharing->next_from = changed ? from : 0;
-	for (int r = 0; changed && r < sharing->ranks; r++)
-		sharing->next_R[r] = sharing->message[HEAD + r];
+	for (int r = 0; changed && r < sharing->ranks; r++) {
+		const int share = sharing->message[HEAD + r];
+		sharing->next_R[r] = share < 0 ? 0 : share;
+		sharing->next_member_R[r] = share >= 0;
+	}
 }
 
 static mural_status meet(mu_sharing *sharing, uint64_t steps, mu_comm *comm, mural_error *err)
@@ -242,27 +286,29 @@ static mural_status meet(mu_sharing *sharing, uint64_t steps, mu_comm *comm, mur
 }
 
 /* What was known beforehand comes into force. */
-static void turn(mu_sharing *sharing)
+static void turn(mu_sharing *sharing, mu_sharing_news *news)
 {
-	memcpy(sharing->share_R, sharing->next_R, (size_t)sharing->ranks * sizeof *sharing->share_R);
+	news->members = memcmp(sharing->member_R, sharing->next_member_R,
+	                       (size_t)sharing->ranks * sizeof *sharing->member_R) != 0;
 	sharing->turned = sharing->next_from;
-	sharing->next_from = 0;
 	sharing->changes++;
 	sharing->window.steps = 0;
-	if (sharing->kind == MU_SHARES_REPLAY)
-		look_ahead(sharing);
+	take_next(sharing);
+	if (sharing->kind != MU_SHARES_REPLAY)
+		return;
+	look_ahead(sharing);
+	news->loader = true;
 }
 
-mural_status mu_sharing_go_on(mu_sharing *sharing, uint64_t steps, mu_comm *comm, bool *news, mural_error *err)
+mural_status mu_sharing_go_on(mu_sharing *sharing, uint64_t steps, mu_comm *comm, mu_sharing_news *news,
+                              mural_error *err)
 {
-	*news = false;
-	if (sharing->next_from > 0 && steps == sharing->next_from) {
-		turn(sharing);
-		*news = sharing->kind == MU_SHARES_REPLAY;
-	}
+	*news = (mu_sharing_news){0};
+	if (sharing->next_from > 0 && steps == sharing->next_from)
+		turn(sharing, news);
 	if (steps != sharing->meet_after)
 		return MURAL_OK;
-	*news = true;
+	news->loader = true;
 	return meet(sharing, steps, comm, err);
 }
 

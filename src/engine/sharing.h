@@ -9,6 +9,9 @@
  * and never beyond, loaders have read ahead: so no image is read twice. The first rank decides alone because libraries of
  * mathematics choose their code by processor, and one share that differs by one would lose an image.
  *
+ * Who is left out of the reductions (balance_remove) has no images from then on, and stays out. It still takes part in what all ranks
+ * do together, the small sums of every step included, so whatever it is told of (a failure, a wish to stop) reaches it as before.
+ *
  *     steps        ... meet_after |  LEAD with the old shares  | next_from: with the new ones ...
  *     loaders read ..............................settled until the next meeting ....| + LEAD
  * SPDX-License-Identifier: MIT */
@@ -33,6 +36,8 @@ typedef struct mu_sharing { /* all zero: equal shares */
 
 	/* where shares move */
 	int *next_R; /* [ranks] from step next_from on; next_from 0: no others are known */
+	bool *member_R, *next_member_R; /* [ranks]: takes part in reductions */
+	bool any_out; /* somebody does not */
 	uint64_t next_from;
 	uint64_t meet_after; /* steps done when ranks meet; UINT64_MAX: never */
 	uint64_t settled; /* shares of steps before this one are known */
@@ -81,9 +86,20 @@ typedef struct mu_sharing_step {
 
 void mu_sharing_note(mu_sharing *sharing, const mu_sharing_step *step);
 
-/* All ranks, with `steps` done: shares that are due come into force; where it is time the ranks meet. *news: next_from, next_R and
- * settled are other ones, for the loader. */
-mural_status mu_sharing_go_on(mu_sharing *sharing, uint64_t steps, mu_comm *comm, bool *news, mural_error *err);
+typedef struct mu_sharing_news {
+	bool loader; /* next_from, next_R and settled are other ones */
+	bool members; /* from the next step on other ranks take part in reductions */
+} mu_sharing_news;
+
+/* All ranks, with `steps` done: shares that are due come into force; where it is time the ranks meet. */
+mural_status mu_sharing_go_on(mu_sharing *sharing, uint64_t steps, mu_comm *comm, mu_sharing_news *news,
+                              mural_error *err);
+
+/* Is this rank left out of the reductions? */
+static inline bool mu_sharing_is_out(const mu_sharing *sharing)
+{
+	return sharing->any_out && !sharing->member_R[sharing->rank];
+}
 
 /* Most micro-batches that this rank may have in a step. */
 uint64_t mu_sharing_most_micros(const mu_sharing *sharing, const mural_batch_config *batch);

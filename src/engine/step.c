@@ -339,10 +339,11 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	MU_TRY(mu_engine_gradients(engine, &state, err));
 	double update_from = mu_now();
 	mu_pulse_mark(&engine->pulse, "optimizer", 0);
-	mural_status status = update(engine, &state, err);
+	mural_status status = mu_sharing_is_out(&engine->sharing) ? MURAL_OK : update(engine, &state, err);
 	if (status == MURAL_OK)
 		mu_feed_ahead(&engine->train_feed, engine->loader, &state.data); /* while the device works */
 	MU_TRY(mu_engine_read(engine, status, err));
+	MU_TRY(mu_engine_share_record(engine, err));
 	mu_feed_give_back(&engine->train_feed);
 	status = check_record(engine, &state, err);
 	if (status != MURAL_OK)

@@ -7,7 +7,7 @@ program=$1
 source "$(dirname "$0")/../support/mpi.sh"
 task=(--model mu --image-size 16 --patch 4 --channels 1 --classes 10 --width 16 --heads 2 --mlp-width 32 --depth 1
 	--data synthetic --synthetic-images 100 --flip 0.5 --dropout 0.1 --lr 1e-3 --threads 1 --checkpoint-epochs 0
-	--eval-every 0 --no-progress --overwrite)
+	--eval-every 0 --no-progress)
 train() {
 	local ranks=$1 folder=$2
 	shift 2
@@ -41,9 +41,33 @@ diff <(losses first) <(losses second) || fail "a replay of a replay has other bi
 diff <(cut -d, -f2,3 "$work/first/balance.csv") <(cut -d, -f2,3 "$work/second/balance.csv") || fail "other decisions"
 [ "$(cut -d, -f2,3 "$work/first/balance.csv" | tail -n +2 | tr '\n' ';')" = "1,4 4;5,8 0;13,1 7;21,3 5;" ] ||
 	fail "not the log's shares: $(cat "$work/first/balance.csv")"
-paste -d, <(losses equal) <(losses first) | awk -F, '
-	NR > 1 { n++; off = ($3 - $9) / $3; if (off < 0) off = -off; if (off > 1e-5 || $6 != $12) bad = 1 }
-	END { exit bad || n != 39 }' || fail "moving shares are not the same training"
+same_training() {
+	paste -d, <(losses "$1") <(losses "$2") | awk -F, '
+		NR > 1 { n++; off = ($3 - $9) / $3; if (off < 0) off = -off; if (off > 1e-5 || $6 != $12) bad = 1 }
+		END { exit bad || n != 39 }' || fail "$1 and $2 are not the same training"
+}
+same_training equal first
+
+# a rank is left out of the reductions from step 9 on: the batch stays as it is, evaluations, checkpoints and the end go on without it
+cat >"$work/out.csv" <<'CSV'
+step,from_step,shares,seconds_before,seconds_expected,own_seconds,waited_seconds,reason
+0,1,3 2 3,,,,,begins
+4,9,4 - 4,,,,,left out
+16,19,7 - 1,,,,,x
+CSV
+tested() { awk -F'[:,]' '/"test_loss"/ { print $2 + 0; exit }' "$work/$1/result.json"; }
+train 3 without --batch 8 --epochs 3 --balance "replay:$work/out.csv" --eval-every 1 --checkpoint-epochs 1 --val 0.2 \
+	--comms-logger --synthetic-images 125
+expect '1,3 2 3;9,4 - 4;19,7 - 1;' <(cut -d, -f2,3 "$work/without/balance.csv" | tail -n +2 | tr '\n' ';')
+train 2 with --batch 8 --epochs 3 --eval-every 1 --checkpoint-epochs 1 --val 0.2 --synthetic-images 125
+same_training with without
+[ "$(printf '%.4f' "$(tested with)")" = "$(printf '%.4f' "$(tested without)")" ] ||
+	fail "another test loss without a rank: $(tested without) and $(tested with)"
+grep -q '"share": 0, "reduces": false' "$work/without/result.json" || fail "the result does not tell who was left out"
+mpirun -n 3 "$program" train "${task[@]}" --run-dir "$work/without" --resume auto --batch 8 --balance auto --epochs 4 \
+	--synthetic-images 125 --val 0.2 &>"$work/out" || fail "what a team without a rank left does not go on: $(cat "$work/out")"
+printf '%s\n' '30,31,3 2 3,,,,,goes on' >>"$work/out.csv"
+refuse 3 'leave rank 1 out and take it in again from step 31 on' --batch 8 --epochs 3 --balance "replay:$work/out.csv"
 
 refuse 2 'expected the shares of 2 ranks, 12 images together, got .4 4' --batch 12 --balance "replay:$work/log.csv"
 refuse 4 'log.csv:2' --batch 8 --balance "replay:$work/log.csv"

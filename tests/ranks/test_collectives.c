@@ -359,6 +359,47 @@ static void test_after_refusals(void **state)
 	}
 }
 
+/* Members have collectives among themselves, beside those of all ranks; the others have no comm. */
+static void test_group(void **state)
+{
+	(void)state;
+	bool members[16] = {false};
+	assert_true(size <= 16);
+	for (int leave = size - 1; leave >= 0 && size > 1; leave -= 2) {
+		mu_comm *group;
+		for (int r = 0; r < size; r++)
+			members[r] = r != leave;
+		assert_int_equal(table->group(comm, members, &group, &err), MURAL_OK);
+		int64_t sum = rank, all = 1, gathered[16], mine = 100 + rank;
+		if (rank == leave) {
+			assert_null(group);
+		} else {
+			const mu_comm_facts *facts = group->table->facts(group);
+			mu_pending pending[2] = {{0}};
+			assert_int_equal(facts->size, size - 1);
+			assert_int_equal(facts->rank, rank - (rank > leave));
+			assert_int_equal(
+			        group->table->all_reduce_begin(group, &sum, 1, MU_I64, MU_SUM, &pending[0], &err),
+			        MURAL_OK);
+			assert_int_equal(
+			        group->table->all_gather_begin(group, &mine, gathered, 1, MU_I64, &pending[1], &err),
+			        MURAL_OK);
+			assert_int_equal(group->table->wait(group, &pending[1], &err), MURAL_OK);
+			assert_int_equal(group->table->wait(group, &pending[0], &err), MURAL_OK);
+			assert_int_equal(sum, size * (size - 1) / 2 - leave);
+			for (int r = 0; r < size - 1; r++)
+				assert_int_equal(gathered[r], 100 + r + (r >= leave));
+			int32_t word = facts->rank == facts->size - 1 ? 7 : 0;
+			assert_int_equal(mu_comm_broadcast(group, &word, sizeof word, facts->size - 1, &err), MURAL_OK);
+			assert_int_equal(word, 7);
+		}
+		assert_int_equal(mu_comm_all_reduce(comm, &all, 1, MU_I64, MU_SUM, &err), MURAL_OK);
+		assert_int_equal(all, size);
+		if (group)
+			group->table->close(group);
+	}
+}
+
 /* With MURAL_TEST_EMULATED the same must hold of collectives on described links, a node for each rank. */
 static mural_status emulate(const mu_link_node *node)
 {
@@ -380,6 +421,7 @@ int main(void)
 	        cmocka_unit_test(test_many_in_flight), cmocka_unit_test(test_overlap),
 	        cmocka_unit_test(test_barrier),        cmocka_unit_test(test_agree),
 	        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_after_refusals),
+	        cmocka_unit_test(test_group),
 	};
 	const char *name = getenv("MURAL_TEST_COMM");
 	if (mu_comm_open(name ? name : "auto", &comm, &err)) {

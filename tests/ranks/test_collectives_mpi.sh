@@ -9,7 +9,7 @@ for ranks in 1 2 3 4; do
 		MURAL_TEST_COMM=$flavour MURAL_MPI_CALL_BYTES=$bytes timeout 150 \
 			mpirun -n $ranks "$bin/ranks_test_collectives" >"$work/out" 2>&1 ||
 			{ cat "$work/out"; fail "$ranks ranks, calls of at most $bytes bytes (0: the default)"; }
-		expect 'PASSED.* 12 test' "$work/out" $ranks
+		expect 'PASSED.* 13 test' "$work/out" $ranks
 	done
 done
 
@@ -17,5 +17,5 @@ for ranks in 1 3; do
 	MURAL_TEST_COMM=$flavour MURAL_TEST_EMULATED=1 timeout 150 \
 		mpirun -n $ranks "$bin/ranks_test_collectives" >"$work/out" 2>&1 ||
 		{ cat "$work/out"; fail "$ranks ranks, emulated links"; }
-	expect 'PASSED.* 12 test' "$work/out" $ranks
+	expect 'PASSED.* 13 test' "$work/out" $ranks
 done

@@ -84,6 +84,12 @@ static void a_step_lasts_as_long_as_described(void **state)
 	assert_int_equal(mu_pace_end_step(&pace, NULL), MURAL_OK);
 	assert_int_equal(pace.facts.steps, 1);
 	assert_true(fabs(pace.facts.seconds - 0.02) < 1e-12);
+	for (int i = 0; i < 2 * MU_PACE_LATE; i++) { /* whoever never has any cannot be late */
+		step(&pace, 0);
+		assert_int_equal(mu_pace_end_step(&pace, NULL), MURAL_OK);
+	}
+	assert_int_equal(pace.facts.steps, 1);
+	assert_int_equal(pace.facts.late_steps, 0);
 	mu_pace_release(&pace);
 }
 

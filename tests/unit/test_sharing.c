@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "engine/balance.h"
 #include "engine/sharing_replay.h"
 #include "monitor/balance_csv.h"
 
@@ -121,12 +122,48 @@ static void refused(void **state)
 	assert_non_null(strstr(err.message, "cannot be read"));
 }
 
+/* The first rank's link is the slow one: it costs more than it brings, and stays; of others such a rank is left out. */
+static void the_first_stays(void **state)
+{
+	(void)state;
+	const mu_link_node nodes[] = {{.ranks = 2, .uplink = {1e9, 0}, .inside = {1e9, 0}},
+	                              {.ranks = 1, .uplink = {1e7, 0}}};
+	const mu_balance_rank ranks[] = {{6, 6, 0, 0}, {6, 6, 0, 0}, {6, 6, 0, 0}};
+	for (int slow = 0; slow < 3; slow += 2) {
+		const int seat[] = {slow == 0, 0, slow == 2};
+		const mu_balance_settings settings = {
+		        .ranks = 3,
+		        .global_batch = 6,
+		        .rank = ranks,
+		        .network = {.nodes = nodes, .n_nodes = 2, .seat = seat, .bytes = 1e7, .buckets = 1},
+		        .first_stays = true,
+		        .may_remove = true};
+		mu_balance *balance;
+		const mu_balance_decision *d = NULL;
+		bool removed = false;
+		assert_int_equal(mu_balance_create(&balance, &settings, NULL), MURAL_OK);
+		for (int meeting = 0; meeting < 6 && !removed; meeting++) {
+			mu_balance_row rows[3];
+			const int *share_R = mu_balance_shares(balance);
+			for (int r = 0; r < 3; r++)
+				rows[r] = (mu_balance_row){4, share_R[r], 1, 0.1 * share_R[r], 1.3, 0.1 * share_R[r]};
+			d = mu_balance_decide(balance, rows);
+			removed = d->removed;
+		}
+		assert_true(removed && d->member[0]);
+		assert_false(d->member[2]); /* alone, or because of its link */
+		assert_int_equal(d->member[1], slow == 2);
+		mu_balance_free(balance);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(round_trip),
 	        cmocka_unit_test(taken_back),
 	        cmocka_unit_test(refused),
+	        cmocka_unit_test(the_first_stays),
 	};
 	return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -44,13 +44,13 @@ static double pause_between(double limit)
 
 static int neighbour(const mu_mpi_comm *comm, int distance)
 {
-	return (comm->facts.rank + distance + comm->facts.size) % comm->facts.size;
+	return (comm->world.facts.rank + distance + comm->world.facts.size) % comm->world.facts.size;
 }
 
 bool mu_mpi_heart_calls(const mu_mpi_comm *comm)
 {
 	const mu_mpi_heart *h = &comm->heart;
-	return comm->facts.size > 1 && (h->on || h->alive) && (!h->alive || mu_now() >= h->due);
+	return comm->world.facts.size > 1 && (h->on || h->alive) && (!h->alive || mu_now() >= h->due);
 }
 
 /* What this rank says of itself. It gets on if it has nothing to do or waits for others (those are asked then), marks its pulse, or
@@ -79,7 +79,7 @@ static void tell(mu_mpi_comm *comm, double awake)
 	h->beats = beats;
 	h->processor = processor;
 	snprintf(beat->doing, sizeof beat->doing, "%s", waits ? "waiting for other ranks" : doing ? doing : "");
-	snprintf(beat->host, sizeof beat->host, "%.63s", comm->facts.host);
+	snprintf(beat->host, sizeof beat->host, "%.63s", comm->world.facts.host);
 }
 
 /* Sends h->out once the one before it is gone; *sent tells. A rank that does not listen so gets no heap of beats. */
@@ -92,13 +92,15 @@ static int send(mu_mpi_comm *comm, bool *sent)
 	if (!*sent)
 		return code;
 	h->sent = h->out;
-	return MPI_Isend(&h->sent, (int)sizeof h->sent, MPI_BYTE, neighbour(comm, 1), TAG, comm->world, &h->sending);
+	return MPI_Isend(&h->sent, (int)sizeof h->sent, MPI_BYTE, neighbour(comm, 1), TAG, comm->world.among,
+	                 &h->sending);
 }
 
 static int listen(mu_mpi_comm *comm)
 {
 	mu_mpi_heart *h = &comm->heart;
-	return MPI_Irecv(&h->in, (int)sizeof h->in, MPI_BYTE, neighbour(comm, -1), TAG, comm->world, &h->receiving);
+	return MPI_Irecv(&h->in, (int)sizeof h->in, MPI_BYTE, neighbour(comm, -1), TAG, comm->world.among,
+	                 &h->receiving);
 }
 
 /* Takes all beats that have come. */
@@ -135,7 +137,7 @@ static int begin(mu_mpi_comm *comm)
 static void name_neighbour(const mu_mpi_comm *comm, char *text, size_t capacity)
 {
 	const mu_mpi_beat *heard = &comm->heart.heard;
-	int n = snprintf(text, capacity, "rank %d of %d", neighbour(comm, -1), comm->facts.size);
+	int n = snprintf(text, capacity, "rank %d of %d", neighbour(comm, -1), comm->world.facts.size);
 	if (heard->host[0])
 		snprintf(text + n, capacity - (size_t)n, " (node %s%s%s)", heard->host, heard->device[0] ? ", " : "",
 		         heard->device);
@@ -177,8 +179,8 @@ static void accuse(mu_mpi_comm *comm, double limit)
 static void end_all(mu_mpi_comm *comm)
 {
 	int code = mural_exit_code(MURAL_PEER);
-	if (comm->base.lost)
-		comm->base.lost(&comm->failure, comm->base.lost_argument);
+	if (comm->world.base.lost)
+		comm->world.base.lost(&comm->failure, comm->world.base.lost_argument);
 	MPI_Abort(MPI_COMM_WORLD, code);
 	_exit(code);
 }

@@ -25,17 +25,30 @@
 
 enum { MU_MPI_RING = 256 };
 
+typedef struct mu_mpi_comm mu_mpi_comm;
+
+/* Ranks that have collectives among them: all, or a group of them. What the caller sees as a comm. */
+typedef struct mu_mpi_group {
+	mu_comm base;
+	mu_mpi_comm *ring; /* whose thread makes the calls */
+	mu_comm_facts facts;
+	MPI_Comm among;
+	struct mu_mpi_group *next; /* the ring's groups, which live as long as it does */
+} mu_mpi_group;
+
 typedef enum mu_mpi_kind {
 	MU_MPI_ALL_REDUCE,
 	MU_MPI_BROADCAST,
 	MU_MPI_ALL_GATHER,
 	MU_MPI_REDUCE_SCATTER,
 	MU_MPI_ALL_TO_ALL,
-	MU_MPI_BARRIER
+	MU_MPI_BARRIER,
+	MU_MPI_GROUP /* `to` is a mu_mpi_group to be made, or NULL; count: 1 if this rank is in it */
 } mu_mpi_kind;
 
 typedef struct mu_mpi_job {
 	mu_mpi_kind kind;
+	const mu_mpi_group *group; /* who takes part */
 	const void *from;
 	void *to; /* == from where the collective works in place */
 	size_t count; /* elements, per rank where there are blocks */
@@ -81,10 +94,9 @@ typedef struct mu_mpi_heart {
 	MPI_Request sending, receiving;
 } mu_mpi_heart;
 
-typedef struct mu_mpi_comm {
-	mu_comm base;
-	mu_comm_facts facts;
-	MPI_Comm world; /* our own duplicate */
+struct mu_mpi_comm {
+	mu_mpi_group world; /* all; its MPI_Comm is our own duplicate */
+	mu_mpi_group *groups;
 	MPI_Op add_bf16, add_f16; /* on MPI_UINT16_T */
 	bool initialised; /* by us, so ours to finalise */
 	size_t limit; /* bytes of one MPI call */
@@ -104,7 +116,7 @@ typedef struct mu_mpi_comm {
 	bool active
 	        [MU_MPI_RING]; /* its request is in flight; apart, because a finished job's place is the callers' at once */
 	mu_mpi_job ring[MU_MPI_RING];
-} mu_mpi_comm;
+};
 
 /* steps.c: how a job becomes MPI calls. Both return MPI's own code. */
 void mu_mpi_plan(const mu_mpi_comm *comm, mu_mpi_job *job);

@@ -15,9 +15,14 @@
 
 static const mu_comm_table table;
 
+static mu_mpi_group *group_of(const mu_comm *comm)
+{
+	return (mu_mpi_group *)comm;
+}
+
 static mu_mpi_comm *inside(const mu_comm *comm)
 {
-	return (mu_mpi_comm *)comm;
+	return group_of(comm)->ring;
 }
 
 /* A collective that never ends because MPI failed: the failure goes to everybody who asks. */
@@ -55,6 +60,10 @@ static void release(mu_mpi_comm *comm)
 	pthread_cond_destroy(&comm->done);
 	pthread_cond_destroy(&comm->work);
 	pthread_mutex_destroy(&comm->lock);
+	for (mu_mpi_group *group = comm->groups, *next; group; group = next) {
+		next = group->next;
+		free(group);
+	}
 	free(comm);
 }
 
@@ -83,8 +92,9 @@ static mural_status mpi_open(mu_comm **out, mural_error *err)
 	mu_mpi_comm *comm = calloc(1, sizeof *comm);
 	if (!comm)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the MPI ring");
-	comm->base.table = &table;
-	comm->world = MPI_COMM_NULL;
+	comm->world.base.table = &table;
+	comm->world.ring = comm;
+	comm->world.among = MPI_COMM_NULL;
 	comm->add_bf16 = comm->add_f16 = MPI_OP_NULL;
 	comm->limit = call_limit();
 	comm->heart.sending = comm->heart.receiving = MPI_REQUEST_NULL;
@@ -104,13 +114,14 @@ static mural_status mpi_open(mu_comm **out, mural_error *err)
 		release(comm);
 		return status;
 	}
-	*out = &comm->base;
+	*out = &comm->world.base;
 	return MURAL_OK;
 }
 
+/* A group goes with its ring. */
 static void mpi_close(mu_comm *comm)
 {
-	if (!comm)
+	if (!comm || group_of(comm) != &inside(comm)->world)
 		return;
 	stop_thread(inside(comm));
 	release(inside(comm));
@@ -131,7 +142,7 @@ static void mpi_abort(mu_comm *comm, int code)
 
 static const mu_comm_facts *mpi_facts(const mu_comm *comm)
 {
-	return &inside(comm)->facts;
+	return &group_of(comm)->facts;
 }
 
 static mural_status post(mu_comm *base, mu_mpi_job job, size_t bytes, mu_pending *pending, mural_error *err)
@@ -142,6 +153,7 @@ static mural_status post(mu_comm *base, mu_mpi_job job, size_t bytes, mu_pending
 	pending->ended = 0;
 	pending->bytes = bytes;
 	job.pending = pending;
+	job.group = group_of(base);
 	job.busy = true;
 	mu_mpi_plan(comm, &job);
 	pthread_mutex_lock(&comm->lock);
@@ -254,6 +266,28 @@ static mural_status wait_finished(mu_comm *base, mu_pending *pending, mural_erro
 	return status;
 }
 
+static mural_status mpi_group(mu_comm *base, const bool *member_R, mu_comm **group, mural_error *err)
+{
+	mu_mpi_comm *comm = inside(base);
+	mu_pending pending = {0};
+	mu_mpi_group *made = calloc(1, sizeof *made);
+	*group = NULL;
+	const bool member = made && member_R[mpi_facts(base)->rank];
+	if (made) {
+		made->base.table = &table;
+		made->ring = comm;
+		made->among = MPI_COMM_NULL;
+		made->facts = *mpi_facts(base);
+		made->next = comm->groups;
+		comm->groups = made;
+	}
+	MU_TRY(post(base, (mu_mpi_job){.kind = MU_MPI_GROUP, .to = made, .count = member}, 0, &pending, err));
+	MU_TRY(wait_finished(base, &pending, err));
+	if (member)
+		*group = &made->base;
+	return made ? MURAL_OK : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for a group of ranks");
+}
+
 static void mpi_watch(mu_comm *base, const mu_comm_watch *watch)
 {
 	mu_mpi_comm *comm = inside(base);
@@ -281,6 +315,7 @@ static const mu_comm_table table = {
         .barrier_begin = barrier,
         .test = test,
         .wait = wait_finished,
+        .group = mpi_group,
         .watch = mpi_watch,
 };
 

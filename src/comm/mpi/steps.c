@@ -44,20 +44,20 @@ static size_t pieces(const mu_mpi_job *job)
 	return (job->count + job->piece - 1) / job->piece;
 }
 
-static bool reduces_by_rank(const mu_mpi_comm *comm, const mu_mpi_job *job)
+static bool reduces_by_rank(const mu_mpi_job *job)
 {
 	return job->kind == MU_MPI_REDUCE_SCATTER &&
-	       (job->piece < job->count || job->to == block(job, job->from, comm->facts.rank));
+	       (job->piece < job->count || job->to == block(job, job->from, job->group->facts.rank));
 }
 
 void mu_mpi_plan(const mu_mpi_comm *comm, mu_mpi_job *job)
 {
-	size_t size = (size_t)comm->facts.size;
+	size_t size = (size_t)job->group->facts.size;
 	bool blocks =
 	        job->kind == MU_MPI_ALL_GATHER || job->kind == MU_MPI_REDUCE_SCATTER || job->kind == MU_MPI_ALL_TO_ALL;
 	job->step = 0;
 	job->strided = MPI_DATATYPE_NULL;
-	if (job->kind == MU_MPI_BARRIER) {
+	if (job->kind == MU_MPI_BARRIER || job->kind == MU_MPI_GROUP) {
 		job->steps = 1;
 		return;
 	}
@@ -68,7 +68,7 @@ void mu_mpi_plan(const mu_mpi_comm *comm, mu_mpi_job *job)
 	if (job->piece == 0)
 		job->piece = 1;
 	job->steps = pieces(job);
-	if (reduces_by_rank(comm, job))
+	if (reduces_by_rank(job))
 		job->steps *= size;
 }
 
@@ -84,11 +84,11 @@ static int make_strided(mu_mpi_job *job, int n)
 	return code ? code : MPI_Type_commit(&job->strided);
 }
 
-static int start_blocks(const mu_mpi_comm *comm, mu_mpi_job *job, size_t at, size_t n)
+static int start_blocks(mu_mpi_job *job, size_t at, size_t n)
 {
 	const char *from = (const char *)job->from + at * job->width;
 	char *to = (char *)job->to + at * job->width;
-	bool in_place = job->kind == MU_MPI_ALL_GATHER && job->from == block(job, job->to, comm->facts.rank);
+	bool in_place = job->kind == MU_MPI_ALL_GATHER && job->from == block(job, job->to, job->group->facts.rank);
 	MPI_Datatype type = MPI_BYTE;
 	int bytes = (int)(n * job->width), taken = bytes;
 	if (n < job->count) {
@@ -99,8 +99,8 @@ static int start_blocks(const mu_mpi_comm *comm, mu_mpi_job *job, size_t at, siz
 		taken = 1;
 	}
 	if (job->kind == MU_MPI_ALL_TO_ALL)
-		return MPI_Ialltoall(from, taken, type, to, taken, type, comm->world, &job->request);
-	return MPI_Iallgather(in_place ? MPI_IN_PLACE : from, bytes, MPI_BYTE, to, taken, type, comm->world,
+		return MPI_Ialltoall(from, taken, type, to, taken, type, job->group->among, &job->request);
+	return MPI_Iallgather(in_place ? MPI_IN_PLACE : from, bytes, MPI_BYTE, to, taken, type, job->group->among,
 	                      &job->request);
 }
 
@@ -108,28 +108,47 @@ static int start_reduce_by_rank(const mu_mpi_comm *comm, mu_mpi_job *job, size_t
 {
 	const char *from = (const char *)block(job, job->from, root) + at * job->width;
 	char *to = (char *)job->to + at * job->width;
-	bool in_place = root == comm->facts.rank && from == to;
+	bool in_place = root == job->group->facts.rank && from == to;
 	return MPI_Ireduce(in_place ? MPI_IN_PLACE : from, to, (int)n, mpi_type(job->type), mpi_op(comm, job), root,
-	                   comm->world, &job->request);
+	                   job->group->among, &job->request);
+}
+
+/* Blocks until all ranks are there, which is at once: they come between two steps. */
+static int make_group(mu_mpi_job *job)
+{
+	mu_mpi_group *group = job->to;
+	const mu_mpi_group *parent = job->group;
+	const int colour = job->count ? 0 : MPI_UNDEFINED;
+	job->request = MPI_REQUEST_NULL;
+	MPI_Comm among = MPI_COMM_NULL;
+	int code = MPI_Comm_split(parent->among, colour, parent->facts.rank, &among);
+	if (code || among == MPI_COMM_NULL)
+		return code;
+	group->among = among;
+	MPI_Comm_rank(group->among, &group->facts.rank);
+	MPI_Comm_size(group->among, &group->facts.size);
+	return MPI_Comm_set_errhandler(group->among, MPI_ERRORS_RETURN);
 }
 
 int mu_mpi_start(const mu_mpi_comm *comm, mu_mpi_job *job)
 {
+	if (job->kind == MU_MPI_GROUP)
+		return make_group(job);
 	if (job->kind == MU_MPI_BARRIER)
-		return MPI_Ibarrier(comm->world, &job->request);
+		return MPI_Ibarrier(job->group->among, &job->request);
 	size_t at = job->step % pieces(job) * job->piece;
 	size_t n = job->count - at < job->piece ? job->count - at : job->piece;
 	char *to = (char *)job->to + at * job->width;
 	switch (job->kind) {
 	case MU_MPI_ALL_REDUCE:
-		return MPI_Iallreduce(MPI_IN_PLACE, to, (int)n, mpi_type(job->type), mpi_op(comm, job), comm->world,
-		                      &job->request);
-	case MU_MPI_BROADCAST: return MPI_Ibcast(to, (int)n, MPI_BYTE, job->root, comm->world, &job->request);
+		return MPI_Iallreduce(MPI_IN_PLACE, to, (int)n, mpi_type(job->type), mpi_op(comm, job),
+		                      job->group->among, &job->request);
+	case MU_MPI_BROADCAST: return MPI_Ibcast(to, (int)n, MPI_BYTE, job->root, job->group->among, &job->request);
 	case MU_MPI_REDUCE_SCATTER:
-		if (reduces_by_rank(comm, job))
+		if (reduces_by_rank(job))
 			return start_reduce_by_rank(comm, job, at, n, (int)(job->step / pieces(job)));
 		return MPI_Ireduce_scatter_block(job->from, to, (int)n, mpi_type(job->type), mpi_op(comm, job),
-		                                 comm->world, &job->request);
-	default: return start_blocks(comm, job, at, n);
+		                                 job->group->among, &job->request);
+	default: return start_blocks(job, at, n);
 	}
 }

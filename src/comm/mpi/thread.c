@@ -54,19 +54,19 @@ void mu_mpi_library(char *out, size_t capacity)
 
 static mural_status read_facts(mu_mpi_comm *comm, mural_error *err)
 {
-	mu_comm_facts *facts = &comm->facts;
+	mu_comm_facts *facts = &comm->world.facts;
 	MPI_Comm host;
-	int code = MPI_Comm_dup(MPI_COMM_WORLD, &comm->world);
+	int code = MPI_Comm_dup(MPI_COMM_WORLD, &comm->world.among);
 	if (!code)
-		code = MPI_Comm_set_errhandler(comm->world, MPI_ERRORS_RETURN);
+		code = MPI_Comm_set_errhandler(comm->world.among, MPI_ERRORS_RETURN);
 	if (!code)
 		code = mu_mpi_narrow_make(comm);
 	if (!code)
-		code = MPI_Comm_split_type(comm->world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+		code = MPI_Comm_split_type(comm->world.among, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
 	if (code)
 		return mpi_failed(err, code, "at start");
-	MPI_Comm_rank(comm->world, &facts->rank);
-	MPI_Comm_size(comm->world, &facts->size);
+	MPI_Comm_rank(comm->world.among, &facts->rank);
+	MPI_Comm_size(comm->world.among, &facts->size);
 	MPI_Comm_rank(host, &facts->local_rank);
 	MPI_Comm_size(host, &facts->local_size);
 	MPI_Comm_free(&host);
@@ -105,8 +105,11 @@ static void close_mpi(mu_mpi_comm *comm)
 {
 	mu_mpi_heart_end(comm);
 	mu_mpi_narrow_free(comm);
-	if (comm->world != MPI_COMM_NULL)
-		MPI_Comm_free(&comm->world);
+	for (mu_mpi_group *group = comm->groups; group; group = group->next)
+		if (group->among != MPI_COMM_NULL)
+			MPI_Comm_free(&group->among);
+	if (comm->world.among != MPI_COMM_NULL)
+		MPI_Comm_free(&comm->world.among);
 	if (comm->initialised)
 		MPI_Finalize();
 }
