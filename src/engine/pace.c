@@ -87,8 +87,6 @@ mural_status mu_pace_end_step(mu_pace *pace, mural_error *err)
 	double window = pace->step_window, real = pace->step_real;
 	bool late = window > 0 && real > window * TOLERANCE; /* a rank without images keeps up with anything */
 	pace->step_window = pace->step_real = 0;
-	if (window == 0)
-		return MURAL_OK; /* this rank had no images */
 	pace->facts.steps++;
 	pace->facts.seconds += window;
 	pace->facts.late_steps += late;

@@ -284,6 +284,7 @@ static mural_status finish(mu_run *r, mural_train_result *result, mural_error *e
 {
 	MU_TRY(mu_observe_finish(&r->observe, err));
 	mu_run_tell_emulation(r);
+	mu_run_balance_finish(r);
 	MU_TRY(mu_run_load_gather(&r->load, r->comm, err));
 	double peak = (double)mu_process_peak_memory();
 	MU_TRY(mu_comm_all_reduce(r->comm, &peak, 1, MU_F64, MU_MAX, err));

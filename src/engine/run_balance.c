@@ -2,7 +2,9 @@
 #include "engine/run_balance.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "engine/balance_advice.h"
 #include "monitor/balance_csv.h"
 
 /* Seconds of one kind out of the ranks' rows. */
@@ -88,6 +90,33 @@ mural_status mu_run_balance_step(mu_run *r, mural_error *err)
 	return MURAL_OK;
 }
 
+enum { ADVICE = 2048 };
+
+/* A line for each thing to say; "" for nothing. */
+static void advise(const mural_engine *engine, char text[ADVICE])
+{
+	const mu_sharing *sharing = &engine->sharing;
+	const char *names[MURAL_BALANCE_RANKS];
+	text[0] = '\0';
+	if (!sharing->balance)
+		return;
+	for (int rank = 0; rank < sharing->ranks; rank++)
+		names[rank] = sharing->name_R[rank];
+	mu_balance_advice_words(sharing->balance, (double)mu_dtype_bytes(engine->reducer.settings.wire_type), names,
+	                        text, ADVICE);
+}
+
+void mu_run_balance_finish(mu_run *r)
+{
+	char text[ADVICE];
+	advise(r->engine, text);
+	for (const char *line = text; *line;) {
+		size_t n = strcspn(line, "\n");
+		mu_progress_line(&r->progress, "%.*s", (int)n, line);
+		line += n + (line[n] == '\n');
+	}
+}
+
 static void write_ranks(mu_json *json, const mu_sharing *sharing)
 {
 	mu_json_array_begin(json, "ranks");
@@ -96,6 +125,7 @@ static void write_ranks(mu_json *json, const mu_sharing *sharing)
 		if (sharing->balance)
 			mu_balance_pace(sharing->balance, rank, &per_image, &per_micro);
 		mu_json_line_begin(json, NULL);
+		mu_json_string(json, "rank", sharing->name_R[rank]);
 		mu_json_integer(json, "share", sharing->share_R[rank]);
 		mu_json_bool(json, "reduces", sharing->member_R[rank]);
 		mu_json_integer(json, "micro_batch", sharing->capacity_R[rank]);
@@ -111,6 +141,7 @@ void mu_balance_write(mu_json *json, const mural_config *config, const mural_eng
 {
 	const mu_sharing *sharing = &engine->sharing;
 	const mu_balance_decision *d = sharing->decision;
+	char advice[ADVICE];
 	if (!sharing->share_R)
 		return;
 	mu_json_object_begin(json, "balance");
@@ -119,6 +150,8 @@ void mu_balance_write(mu_json *json, const mural_config *config, const mural_eng
 	mu_json_unsigned(json, "changes", sharing->changes);
 	mu_json_number(json, "expected_step_seconds", d && d->after > 0 ? d->after : NAN);
 	mu_json_string(json, "last_decision", d ? d->reason : NULL);
+	advise(engine, advice);
+	mu_json_string(json, "advice", advice[0] ? advice : NULL);
 	write_ranks(json, sharing);
 	mu_json_object_end(json);
 }

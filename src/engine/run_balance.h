@@ -8,6 +8,8 @@
 /* Rank 0, where shares move: the first row of balance.csv, and the row and line of a step after which ranks met. */
 mural_status mu_run_balance_begin(mu_run *r, mural_error *err);
 mural_status mu_run_balance_step(mu_run *r, mural_error *err);
+/* Rank 0, at the end: what was found to cost more than it brings, and what would help. */
+void mu_run_balance_finish(mu_run *r);
 /* Rank 0: result.json's member; nothing where shares are equal. */
 void mu_balance_write(mu_json *json, const mural_config *config, const mural_engine *engine);
 

@@ -1,6 +1,7 @@
 /* Shares of a training's batches. SPDX-License-Identifier: MIT */
 #include "engine/sharing.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,12 +45,13 @@ static bool allocate(mu_sharing *sharing)
 	sharing->next_R = calloc(n, sizeof *sharing->next_R);
 	sharing->rows = calloc(n, sizeof *sharing->rows);
 	sharing->message = calloc(n + HEAD, sizeof *sharing->message);
+	sharing->name_R = calloc(n, sizeof *sharing->name_R);
 	sharing->member_R = calloc(n, sizeof *sharing->member_R);
 	sharing->next_member_R = calloc(n, sizeof *sharing->next_member_R);
 	for (size_t r = 0; sharing->member_R && r < n; r++)
 		sharing->member_R[r] = true;
 	return sharing->share_R && sharing->capacity_R && sharing->next_R && sharing->rows && sharing->message &&
-	       sharing->member_R && sharing->next_member_R;
+	       sharing->member_R && sharing->next_member_R && sharing->name_R;
 }
 
 mural_status mu_sharing_init(mu_sharing *sharing, const mural_config *config, const mu_comm_facts *ranks, bool training,
@@ -82,6 +84,7 @@ void mu_sharing_release(mu_sharing *sharing)
 	free(sharing->share_R);
 	free(sharing->capacity_R);
 	free(sharing->next_R);
+	free(sharing->name_R);
 	free(sharing->member_R);
 	free(sharing->next_member_R);
 	free(sharing->rows);
@@ -100,7 +103,12 @@ static mural_status gather(mu_comm *comm, const void *mine, void *all, size_t co
 mural_status mu_sharing_introduce(mu_sharing *sharing, mu_comm *comm, mural_error *err)
 {
 	const int own = (int)sharing->capacity;
-	return sharing->share_R ? gather(comm, &own, sharing->capacity_R, 1, MU_I32, err) : MURAL_OK;
+	char name[MU_SHARING_NAME] = "";
+	if (!sharing->share_R)
+		return MURAL_OK;
+	MU_TRY(gather(comm, &own, sharing->capacity_R, 1, MU_I32, err));
+	snprintf(name, sizeof name, "rank %d (host %.64s)", sharing->rank, comm->table->facts(comm)->host);
+	return gather(comm, name, sharing->name_R, sizeof name, MU_U8, err);
 }
 
 static mural_status make_balance(mu_sharing *sharing, const mu_balance_network *network, bool may_remove,

@@ -23,6 +23,7 @@
 #include "engine/shares.h"
 #include "engine/sharing_replay.h"
 
+enum { MU_SHARING_NAME = 96 }; /* bytes */
 enum { MU_SHARING_LEAD = 2 }; /* steps; loaders keep a slow read away from the device for as long */
 
 /* Steps are of the run and counted from 0: step n is the one that begins when n lie behind. */
@@ -33,6 +34,7 @@ typedef struct mu_sharing { /* all zero: equal shares */
 	int batch;
 	int *share_R; /* [ranks] in force; NULL: equal */
 	int *capacity_R; /* [ranks] of all; known after mu_sharing_introduce */
+	char (*name_R)[MU_SHARING_NAME]; /* [ranks] for people, "rank 3 (host b)"; known then, too */
 
 	/* where shares move */
 	int *next_R; /* [ranks] from step next_from on; next_from 0: no others are known */
@@ -60,7 +62,7 @@ mural_status mu_sharing_init(mu_sharing *sharing, const mural_config *config, co
                              mural_error *err);
 void mu_sharing_release(mu_sharing *sharing);
 
-/* All ranks: everybody learns of everybody's capacity. */
+/* All ranks: everybody learns of everybody's capacity and name. */
 mural_status mu_sharing_introduce(mu_sharing *sharing, mu_comm *comm, mural_error *err);
 
 /* Before the first step: what the first rank needs. Its failure is returned there; others do not know of it. network: what is known
