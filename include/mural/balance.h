@@ -22,7 +22,7 @@ extern "C" {
 typedef enum mural_balance_kind {
 	MURAL_BALANCE_EQUAL, /* every rank the same */
 	MURAL_BALANCE_ALL, /* all ranks, by speed */
-	MURAL_BALANCE_BEST, /* by speed, without whoever costs more than it brings */
+	MURAL_BALANCE_BEST, /* by speed, without whoever costs more than it brings; rank 0 always stays, as in a run */
 	MURAL_BALANCE_KINDS
 } mural_balance_kind;
 

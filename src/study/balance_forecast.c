@@ -117,6 +117,7 @@ static mural_status describe(work *w, const mural_balance_settings *s, int ranks
 	                                            .member = w->member,
 	                                            .network = &w->network},
 	                                .bytes = w->network.bytes,
+	                                .first_stays = true, /* as in a run */
 	                                .nodes = w->room_nodes,
 	                                .member = w->room,
 	                                .shares = w->shares};
@@ -193,8 +194,11 @@ static mural_status advise(mural_balance_forecast *f, work *w, mural_error *err)
 		w->rank[r].seconds_per_image = w->model[r].b;
 		w->rank[r].seconds_per_micro = w->model[r].a;
 	}
-	const mu_balance_settings settings = {
-	        .ranks = p->ranks, .global_batch = p->global_batch, .rank = w->rank, .network = w->network};
+	const mu_balance_settings settings = {.ranks = p->ranks,
+	                                      .global_batch = p->global_batch,
+	                                      .rank = w->rank,
+	                                      .network = w->network,
+	                                      .first_stays = true};
 	MU_TRY(mu_balance_create(&balance, &settings, err));
 	mu_balance_advice_words(balance, w->element_bytes, NULL, f->advice, sizeof f->advice);
 	mu_balance_free(balance);
