@@ -32,7 +32,8 @@ build:
 
 demo:
 	@$(BOOTSTRAP) build demo
-	@$(MAKE) --no-print-directory program
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target program_here
 	@scripts/demo
 
 study:
@@ -77,7 +78,7 @@ install: program
 
 package:
 	@$(BOOTSTRAP) build package
-	@cmake --preset package >/dev/null
+	@cmake --preset package -DMURAL_CUDA_ARCHITECTURES="$${MURAL_CUDA_ARCHITECTURES:-75;80;86;89;90}" >/dev/null
 	@cmake --build --preset package
 	@cd build/package && cpack
 

@@ -37,7 +37,7 @@ struct lane {
 	int warp; /* rows 16 warp .. 16 warp + 15: the same for the whole warp, which the compiler should know */
 };
 
-static __device__ __forceinline__ lane find_lane(void)
+[[maybe_unused]] static __device__ __forceinline__ lane find_lane(void)
 {
 	const int l = static_cast<int>(threadIdx.x) % MU_WARP;
 	const int warp = mu_uniform(static_cast<int>(threadIdx.x) % GROUP / MU_WARP);
