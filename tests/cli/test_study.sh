@@ -19,7 +19,7 @@ study() {
 
 study strong --folder s --ranks 1,2 --batches 8 --rounds 2 --steps 2 --warm-up 1 --result copy.json || fail "strong: $(cat out err)"
 [ "$(wc -l <s/study.csv)" = 5 ] || fail 'strong: study.csv has not one row per run'
-grep -q '^strong-r2-b8-fp32,2,2,8,1,fp32,,,1,measured,2,' s/study.csv || fail "strong: a row is missing: $(cat s/study.csv)"
+grep -q '^strong-r2-b8-fp32,2,2,8,1,fp32,,,,1,measured,2,' s/study.csv || fail "strong: a row is missing: $(cat s/study.csv)"
 grep -q '"speed_up"' s/study.json && cmp -s s/study.json copy.json || fail 'strong: study.json or its copy is wrong'
 grep -q ',64$' s/epochs.csv || fail 'strong: epochs.csv does not tell the images'
 grep -q '4 runs of 2 points .* 0 measured before, 0 failed' out || fail "strong: $(cat out)"
@@ -73,7 +73,8 @@ study strong --folder h --ranks 1,2 --batches 8 --rounds 1 --steps 1 --warm-up 0
 grep -qx 'localhost:0,1' h/points/strong-r2-b8-fp32.1/command.txt || fail "hosts: $(cat h/points/strong-r2-b8-fp32.1/command.txt)"
 
 # Ctrl-C: what was measured is kept, and the same command goes on
-long=(strong "${model[@]}" --folder c --ranks 1,2 --batches 8 --rounds 1 --steps 20 --warm-up 0 --synthetic-images 320 --cluster lab.json)
+sed 's/seconds_per_image: [0-9.]*/seconds_per_image: 0.05/g' lab.json >slow.json # steps that a busy machine keeps up with
+long=(strong "${model[@]}" --folder c --ranks 1,2 --batches 8 --rounds 1 --steps 8 --warm-up 0 --synthetic-images 320 --cluster slow.json)
 "$mural" study "${long[@]}" >out 2>err &
 pid=$!
 for _ in $(seq 600); do
@@ -84,7 +85,7 @@ kill -INT $pid
 code=0
 wait $pid || code=$?
 [ $code = 4 ] || fail "Ctrl-C: exit code $code: $(cat out err)"
-grep -q '^strong-r1-b8-fp32,1,.*,measured,20,' c/study.csv || fail "Ctrl-C: what was measured is lost: $(cat c/study.csv)"
+grep -q '^strong-r1-b8-fp32,1,.*,measured,8,' c/study.csv || fail "Ctrl-C: what was measured is lost: $(cat c/study.csv)"
 [ "$(wc -l <c/study.csv)" = 2 ] || fail "Ctrl-C: $(cat c/study.csv)"
 "$mural" study "${long[@]}" >out 2>err || fail "after Ctrl-C: $(cat out err)"
 grep -q ' 1 measured before, 0 failed' out || fail "after Ctrl-C: $(cat out)"
