@@ -84,7 +84,7 @@ static mural_status read_rows(mu_sharing_log *log, place *at, FILE *in, mural_er
 	char *line = NULL;
 	size_t capacity = 0;
 	mural_status status = MURAL_OK;
-	for (ssize_t n; status == MURAL_OK && (n = getline(&line, &capacity, in)) > 0;) {
+	while (status == MURAL_OK && getline(&line, &capacity, in) > 0) {
 		line[strcspn(line, "\r\n")] = '\0';
 		const bool header = at->line++ == 0;
 		if (!header)
