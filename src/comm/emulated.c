@@ -267,7 +267,7 @@ static mural_status make_group(emulated_comm *self, mu_comm *inner, const bool *
 	mu_link_node *nodes = calloc((size_t)self->links.n_nodes, sizeof *nodes);
 	int *seat_R = calloc((size_t)self->facts.size, sizeof *seat_R);
 	mural_status status = mu_comm_agree(inner, nodes && seat_R ? MURAL_OK : MURAL_OUT_OF_MEMORY, err);
-	if (status == MURAL_OK) {
+	if (status == MURAL_OK && nodes && seat_R) {
 		const mu_emulated_settings settings = {.n_nodes = gather_seats(self, member_R, nodes, seat_R),
 		                                       .nodes = nodes,
 		                                       .seat_R = seat_R,
@@ -291,7 +291,7 @@ static mural_status group(mu_comm *comm, const bool *member_R, mu_comm **made, m
 	if (!inner)
 		return MURAL_OK;
 	mural_status status = make_group(self, inner, member_R, made, err);
-	if (status != MURAL_OK) {
+	if (status != MURAL_OK || !*made) {
 		inner->table->close(inner);
 		return status;
 	}
