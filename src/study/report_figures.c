@@ -91,10 +91,18 @@ mu_series *mu_figure_series(mu_figure *figure, const char *format, ...)
 	return series;
 }
 
+/* Beyond it, sums and the steps of axes would overflow; no measurement comes near. */
+static bool usable(double value)
+{
+	return fabs(value) < 1e100;
+}
+
 void mu_series_add(mu_figure *figure, mu_series *series, mu_spot spot)
 {
-	if (!series || !isfinite(spot.x) || !isfinite(spot.y) || !isfinite(spot.from))
+	if (!series || !usable(spot.x) || !usable(spot.y) || !usable(spot.from))
 		return;
+	if (!usable(spot.low) || !usable(spot.high))
+		spot.low = spot.high = NAN;
 	if (figure->n_categories > 0 && !(spot.x < (double)figure->n_categories))
 		return; /* its category found no room */
 	if (series->n == series->room) {
@@ -224,7 +232,7 @@ static void say_limit_of(mu_figures *figures, mu_section *section, const mu_limi
 	section->change = close_words(&w, &figures->no_memory);
 }
 
-static void add_study(mu_figures *figures, const mu_report_study *study)
+static void add_study(mu_figures *figures, const mu_report_study *study, const mural_report_settings *settings)
 {
 	static const char *const titles[MURAL_STUDY_KINDS] = {
 	        [MURAL_STUDY_STRONG] = "Strong scaling",      [MURAL_STUDY_WEAK] = "Weak scaling",
@@ -263,7 +271,7 @@ static void add_study(mu_figures *figures, const mu_report_study *study)
 			fprintf(w.out, ", with %s", study->arguments);
 	}
 	section->facts = close_words(&w, &figures->no_memory);
-	mu_figures_of_study(figures, study);
+	mu_figures_of_study(figures, study, settings);
 }
 
 static void say_facts_of_run(FILE *out, const mu_report_run *run)
@@ -310,7 +318,7 @@ mural_status mu_figures_make(mu_figures *figures, const mu_report *report, mural
 		mu_figures_across(figures, report);
 	}
 	for (size_t s = 0; s < report->n_studies; s++)
-		add_study(figures, report->studies[s]);
+		add_study(figures, report->studies[s], report->settings);
 	for (size_t r = 0; r < report->n_runs; r++)
 		add_run(figures, report, report->runs[r]);
 	if (figures->no_memory) {

@@ -9,7 +9,8 @@ typedef struct mu_labelled {
 	char label[64];
 	const mu_report_run *run; /* NULL: its folder could not be read */
 	mu_step_times times;
-	double ranks;
+	double ranks, seconds; /* seconds: of the whole run, or of an epoch */
+	bool many_nodes;
 } mu_labelled;
 
 void mu_figures_timeline(mu_figures *figures, const mu_labelled *runs, size_t n);
@@ -17,6 +18,9 @@ void mu_figures_curves(mu_figures *figures, const mu_labelled *runs, size_t n);
 void mu_figures_steps(mu_figures *figures, const mu_labelled *runs, size_t n);
 void mu_figures_memory(mu_figures *figures, const mu_labelled *runs, size_t n);
 void mu_figures_energy(mu_figures *figures, const mu_labelled *runs, size_t n);
+/* Money and joules by the described devices that `seconds` take; what: "an epoch", "the run". */
+void mu_figures_price(mu_figures *figures, const mural_report_settings *settings, const mu_labelled *runs, size_t n,
+                      const char *what);
 
 /* Of studies that change the ranks; several are told apart by name. */
 void mu_figures_speed_up(mu_figures *figures, const mu_report_study *const *studies, size_t n);

@@ -36,7 +36,7 @@ static void nodes_figure(mu_figures *figures, const mu_report *report, mural_stu
 	for (size_t s = 0; s < report->n_studies; s++)
 		for (size_t i = 0; report->studies[s]->kind == kind && i < report->studies[s]->n_points; i++) {
 			const mu_report_point *p = &report->studies[s]->points[i],
-			                      *q = p->many_nodes && p->rounds > 0
+			                      *q = p->many_nodes && p->ranks > 1 && p->rounds > 0
 			                                   ? twin_of(report, report->studies[s], p)
 			                                   : NULL;
 			if (!q)
@@ -87,11 +87,10 @@ void mu_figures_across(mu_figures *figures, const mu_report *report)
 	nodes_figure(figures, report, MURAL_STUDY_STRONG);
 	nodes_figure(figures, report, MURAL_STUDY_WEAK);
 	mu_figures_timeline(figures, list, n);
+	const mu_labelled *runs = list + (n - (report->n_runs < n ? report->n_runs : n));
 	if (report->n_runs > 1) {
-		mu_figures_curves(figures, list + (n - report->n_runs < n ? n - report->n_runs : 0),
-		                  report->n_runs < n ? report->n_runs : n);
-		mu_figures_steps(figures, list + (n - report->n_runs < n ? n - report->n_runs : 0),
-		                 report->n_runs < n ? report->n_runs : n);
+		mu_figures_curves(figures, runs, n - (size_t)(runs - list));
+		mu_figures_steps(figures, runs, n - (size_t)(runs - list));
+		mu_figures_memory(figures, runs, n - (size_t)(runs - list));
 	}
-	mu_figures_memory(figures, list, n);
 }

@@ -1,4 +1,4 @@
-/* Figures of runs: loss and accuracy curves, the timeline of a step, memory by part, money and joules. Points of a study are runs as
+/* Figures of runs: loss and accuracy curves, the timeline of a step, memory by part. Points of a study are runs as
  * well, so each figure takes several, with a label each. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
@@ -248,30 +248,14 @@ void mu_figures_memory(mu_figures *figures, const mu_labelled *runs, size_t n)
 	mu_figure_end(figures);
 }
 
-/* ---- joules and money ---- */
-
-void mu_figures_energy(mu_figures *figures, const mu_labelled *runs, size_t n)
-{
-	mu_figure *f = mu_figure_begin(figures, "energy", MU_FIGURE_BARS);
-	snprintf(f->title, sizeof f->title, "Energy of an image");
-	snprintf(f->y_label, sizeof f->y_label, "joules per image");
-	snprintf(f->unit, sizeof f->unit, " J");
-	snprintf(f->caption, sizeof f->caption, "As the meters of processors and cards told (energy.csv).");
-	for (size_t r = 0; r < n; r++)
-		if (runs[r].run && runs[r].run->joules > 0)
-			mu_series_add(f, mu_figure_series(f, "measured"),
-			              mu_spot_at((double)mu_figure_category(f, "%s", runs[r].label),
-			                         runs[r].run->joules / runs[r].run->images));
-	mu_figure_end(figures);
-}
-
 void mu_figures_of_run(mu_figures *figures, const mu_report_run *run, const mural_report_settings *settings)
 {
-	const mu_labelled one = {.label = "this run", .run = run, .times = run->times, .ranks = run->ranks};
+	const mu_labelled one = {
+	        .label = "this run", .run = run, .times = run->times, .ranks = run->ranks, .seconds = run->seconds};
 	mu_figures_timeline(figures, &one, 1);
 	mu_figures_curves(figures, &one, 1);
 	mu_figures_steps(figures, &one, 1);
 	mu_figures_memory(figures, &one, 1);
 	mu_figures_energy(figures, &one, 1);
-	(void)settings;
+	mu_figures_price(figures, settings, &one, 1, "the run");
 }

@@ -273,12 +273,14 @@ static size_t label_points(const mu_report_study *s, mu_labelled *list)
 		list[n].run = p->run;
 		list[n].times = p->times;
 		list[n].ranks = p->ranks;
+		list[n].seconds = p->epoch;
+		list[n].many_nodes = p->many_nodes;
 		n++;
 	}
 	return n;
 }
 
-void mu_figures_of_study(mu_figures *figures, const mu_report_study *s)
+void mu_figures_of_study(mu_figures *figures, const mu_report_study *s, const mural_report_settings *settings)
 {
 	mu_labelled list[MU_CATEGORIES] = {0};
 	size_t n = label_points(s, list);
@@ -301,4 +303,6 @@ void mu_figures_of_study(mu_figures *figures, const mu_report_study *s)
 	}
 	mu_figures_memory(figures, list, n);
 	mu_figures_energy(figures, list, n);
+	if (settings->cluster && (!s->cluster[0] || strcmp(s->cluster, settings->cluster->name) == 0))
+		mu_figures_price(figures, settings, list, n, "an epoch");
 }

@@ -1,13 +1,14 @@
 /* gnuplot, fed through a socket: no shell, no start-up file of the user's, and nothing from a file but numbers.
  *
  * The script goes in through a socket because, unlike a pipe, it can be written to without a signal when gnuplot has gone; the picture
- * comes back in an unnamed file, so neither side can wait for the other. A gnuplot that has not finished after PATIENCE is killed.
+ * comes back in a file in memory, so neither side can wait for the other. A gnuplot that has not finished after PATIENCE is killed.
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -168,14 +169,24 @@ typedef struct process {
 	FILE *picture, *words;
 } process;
 
+/* A file in memory. */
+static FILE *unnamed(void)
+{
+	int fd = memfd_create("gnuplot", MFD_CLOEXEC);
+	FILE *file = fd >= 0 ? fdopen(fd, "w+") : NULL;
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}
+
 static mural_status start(process *p, const char *program, mural_error *err)
 {
 	const char *const argv[] = {program, "-d", "-", NULL};
 	const struct timeval patience = {.tv_sec = PATIENCE};
 	int ends[2];
 	posix_spawn_file_actions_t actions;
-	p->picture = tmpfile();
-	p->words = tmpfile();
+	p->picture = unnamed();
+	p->words = unnamed();
 	if (!p->picture || !p->words || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return mu_fail(err, MURAL_FAILED, NULL, "cannot prepare a process for gnuplot: %s", strerror(errno));
 	p->in = ends[0];
@@ -233,14 +244,14 @@ static int await(const process *p)
 	}
 }
 
-static mural_status take_picture(const process *p, char **svg, mural_error *err)
+static mural_status take_picture(const process *p, const char *program, char **svg, mural_error *err)
 {
 	if (fseek(p->picture, 0, SEEK_END) != 0)
-		return mu_fail(err, MURAL_FAILED, NULL, "cannot read gnuplot's picture: %s", strerror(errno));
+		return mu_fail(err, MURAL_FAILED, program, "cannot read gnuplot's picture: %s", strerror(errno));
 	long bytes = ftell(p->picture);
 	rewind(p->picture);
 	if (bytes <= 0 || (size_t)bytes > PICTURE_BYTES)
-		return mu_fail(err, MURAL_FAILED, NULL, "gnuplot made no picture");
+		return mu_fail(err, MURAL_FAILED, program, "gnuplot made no picture");
 	*svg = malloc((size_t)bytes + 1);
 	if (!*svg)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for a picture of %s", MU_SIZE(bytes));
@@ -268,7 +279,7 @@ static mural_status run(const char *program, const char *script, size_t bytes, c
 	if (status == MURAL_OK) {
 		feed(&p, script, bytes);
 		int code = await(&p);
-		status = code == 0 ? take_picture(&p, svg, err) : complain(&p, program, code, err);
+		status = code == 0 ? take_picture(&p, program, svg, err) : complain(&p, program, code, err);
 	}
 	if (p.in >= 0)
 		close(p.in);

@@ -238,7 +238,7 @@ typedef struct mu_figures {
 mural_status mu_figures_make(mu_figures *figures, const mu_report *report, mural_error *err);
 void mu_figures_release(mu_figures *figures);
 /* report_figures_study.c, report_figures_run.c, report_figures_all.c: the figures of a section that has begun. */
-void mu_figures_of_study(mu_figures *figures, const mu_report_study *study);
+void mu_figures_of_study(mu_figures *figures, const mu_report_study *study, const mural_report_settings *settings);
 void mu_figures_of_run(mu_figures *figures, const mu_report_run *run, const mural_report_settings *settings);
 void mu_figures_across(mu_figures *figures, const mu_report *report);
 
@@ -312,6 +312,9 @@ double mu_scene_text_width(const char *text);
 /* Bytes of `text` that go on one line of so many pixels, cut at a space; at least one word. */
 size_t mu_scene_break(const char *text, double room);
 enum { MU_LEGEND_ENTRY = 34 /* pixels of a legend's entry besides its text */ };
+double mu_scene_legend_width(const mu_scene *scene, const mu_series *series);
+/* As much of a text as goes into so many pixels, with dots behind it if that is not all. */
+void mu_scene_fit(const char *text, double room, char *fitted, size_t size);
 /* Rows of the legend; 0: it needs none. */
 int mu_scene_legend_rows(const mu_scene *scene);
 

@@ -15,6 +15,20 @@ static void put(FILE *out, const char *before, const char *text, const char *aft
 	fputs(after, out);
 }
 
+/* A name of a file as part of a link (RFC 3986). */
+static void put_link(FILE *out, const char *name)
+{
+	for (const char *at = name; *at; at++) {
+		unsigned char c = (unsigned char)*at;
+		bool plain =
+		        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c);
+		if (plain)
+			fputc(c, out);
+		else
+			fprintf(out, "%%%02X", c);
+	}
+}
+
 /* Words with options in them, which stay on one line. */
 static void put_words(FILE *out, const char *text)
 {
@@ -126,8 +140,9 @@ static void print_figure(FILE *out, const mu_page *page, size_t index)
 	put(out, "<figure id=\"", f->id, "\">\n");
 	put(out, "<figcaption><h3>", f->title, "</h3>");
 	if (page->drawn[index]) {
-		put(out, "<a href=\"", page->folder, "/");
-		put(out, "", f->id, ".svg\">SVG file</a>");
+		fputs("<a href=\"", out);
+		put_link(out, page->folder);
+		put(out, "/", f->id, ".svg\">SVG file</a>");
 	}
 	fputs("</figcaption>\n", out);
 	if (page->drawn[index])
@@ -174,7 +189,7 @@ static void print_notes(FILE *out, const mu_report *report)
 {
 	if (report->n_notes == 0)
 		return;
-	fputs("<div class=\"notes\" role=\"note\"><b>What is missing</b>\n<ul>\n", out);
+	fputs("<div class=\"notes\" role=\"note\"><b>What is missing or doubtful</b>\n<ul>\n", out);
 	for (size_t i = 0; i < report->n_notes; i++)
 		put(out, "<li>", report->notes[i], "</li>\n");
 	fputs("</ul></div>\n", out);

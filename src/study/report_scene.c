@@ -6,8 +6,8 @@
 #include "study/report_inside.h"
 
 enum {
-	WIDTH = 560,
-	PLOT = 230, /* height of the plot itself */
+	WIDTH = 440, /* of a telephone's screen, so that texts keep their size there */
+	PLOT = 210, /* height of the plot itself */
 	LANE = 66, /* height of one category of LANES */
 	LINE = 18, /* of text */
 	MARGIN = 12,
@@ -45,8 +45,9 @@ static double nice_step(double range, int n)
 /* An axis from `low` to at least `high`, ended at ticks. */
 static size_t fill_axis(mu_tick *ticks, double *low, double *high, int n, bool whole)
 {
-	if (!(*high > *low))
-		*high = *low + (fabs(*low) > 0 ? fabs(*low) / 2 : 1);
+	double size = fmax(fabs(*low), fabs(*high));
+	if (!(*high - *low > fmax(1e-9 * size, 1e-100))) /* too close to be told apart */
+		*high = *low + (size > 1e-90 ? size / 2 : 1);
 	double step = nice_step(*high - *low, n);
 	if (whole && step < 1)
 		step = 1;
@@ -233,6 +234,11 @@ static mural_status make_axes(mu_scene *s, mural_error *err)
 
 /* ---- the picture's parts ---- */
 
+double mu_scene_legend_width(const mu_scene *s, const mu_series *series)
+{
+	return fmin(MU_LEGEND_ENTRY + mu_scene_text_width(series->name), s->width - 2 * MARGIN);
+}
+
 int mu_scene_legend_rows(const mu_scene *s)
 {
 	double x = 0;
@@ -240,7 +246,7 @@ int mu_scene_legend_rows(const mu_scene *s)
 	if (s->figure->n_series < 2 && s->figure->kind != MU_FIGURE_LANES && s->figure->kind != MU_FIGURE_STACK)
 		return 0;
 	for (size_t i = 0; i < s->figure->n_series; i++) {
-		double width = MU_LEGEND_ENTRY + mu_scene_text_width(s->figure->series[i].name);
+		double width = mu_scene_legend_width(s, &s->figure->series[i]);
 		if (x > 0 && x + width > s->width - 2 * MARGIN) {
 			rows++;
 			x = 0;
@@ -248,6 +254,23 @@ int mu_scene_legend_rows(const mu_scene *s)
 		x += width;
 	}
 	return rows;
+}
+
+void mu_scene_fit(const char *text, double room, char *fitted, size_t size)
+{
+	size_t most = room > 0 ? (size_t)(room / (FONT * PER_CHARACTER)) : 0, n = 0, bytes = 0, shorter = 0;
+	while (text[bytes] && n <= most && bytes + 4 < size) {
+		if (n + 1 == most)
+			shorter = bytes; /* room for the dots */
+		do
+			bytes++;
+		while (((unsigned char)text[bytes] & 0xc0) == 0x80 && bytes + 4 < size);
+		n++;
+	}
+	if (!text[bytes] && n <= most)
+		snprintf(fitted, size, "%s", text);
+	else
+		snprintf(fitted, size, "%.*s\xe2\x80\xa6", (int)shorter, text);
 }
 
 /* Every category is named, or, where a word is wider than its room, every second, third, ... */
@@ -261,7 +284,7 @@ static void find_room(mu_scene *s)
 			word += n;
 		}
 	s->stride = (size_t)ceil(widest / room);
-	s->room = room * (double)s->stride;
+	s->room = fmin(room * (double)s->stride, s->right - s->left);
 }
 
 /* Lines that the longest category takes when it is broken to its room. */

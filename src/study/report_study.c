@@ -8,6 +8,8 @@
 #include "study/csv_table.h"
 #include "study/report_inside.h"
 
+#define MUCH_LATE 0.05 /* of a point's time */
+
 enum { MOST_POINTS = 10000, MOST_READ = 48 /* points of which a run's folder is read as well */ };
 
 void mu_report_study_free(mu_report_study *study)
@@ -171,20 +173,21 @@ static void note_failures(mu_report *report, const char *folder)
 
 static void note_missing(mu_report *report, const char *folder, mu_report_study *s)
 {
-	size_t empty = 0;
+	size_t empty = 0, late = 0, latest = 0;
 	for (size_t p = 0; p < s->n_points; p++) {
+		late += s->points[p].late > MUCH_LATE;
+		latest = s->points[p].late > s->points[latest].late || isnan(s->points[latest].late) ? p : latest;
 		double measured = s->points[p].rounds;
 		s->runs_wanted += s->rounds > 0 ? (size_t)s->rounds : 0;
 		s->runs_measured += measured > 0 && measured <= 1000 ? (size_t)measured : 0;
 		empty += !(measured > 0);
 	}
-	for (size_t p = 0; p < s->n_points; p++)
-		if (s->points[p].late > 0.05)
-			mu_report_note(
-			        report, false,
-			        "%.200s: this machine could not keep up with the emulated cluster in %.90s: %.0f %% of "
-			        "its time is this machine's own",
-			        folder, s->points[p].name, 100 * s->points[p].late);
+	if (late > 0)
+		mu_report_note(report, false,
+		               "%.200s: this machine could not keep up with the emulated cluster in %zu of %zu points; "
+		               "in %.90s "
+		               "%.0f %% of the time is this machine's own",
+		               folder, late, s->n_points, s->points[latest].name, 100 * s->points[latest].late);
 	if (s->runs_measured < s->runs_wanted)
 		mu_report_note(report, false,
 		               "%.200s: %zu of %zu runs were measured%s; the same `mural study` command makes the rest",

@@ -58,7 +58,7 @@ void mu_report_style_page(FILE *out)
 	fputs(".figures{columns:480px 2;column-gap:24px;margin-top:20px}\n"
 	      "figure{display:inline-block;width:100%;break-inside:avoid;margin:0 0 24px;padding:18px;\n"
 	      "background:var(--card);border:1px solid var(--edge);border-radius:12px}\n"
-	      "figure svg{display:block;width:100%;height:auto;margin:10px 0 4px}\n"
+	      "figure svg{display:block;width:100%;max-width:540px;height:auto;margin:10px 0 4px}\n"
 	      "figcaption{display:flex;justify-content:space-between;gap:12px;align-items:baseline}\n"
 	      "figcaption a{font-size:13px;white-space:nowrap}\n"
 	      "figure p{font-size:14px;color:var(--soft);margin:6px 0 0}\n"
@@ -67,17 +67,22 @@ void mu_report_style_page(FILE *out)
 	      "th,td{padding:5px 10px;text-align:right;border-bottom:1px solid var(--edge);vertical-align:bottom}\n"
 	      "th:first-child,td:first-child{text-align:left;padding-left:0}\n"
 	      "th:last-child,td:last-child{padding-right:0}\n"
-	      "thead{color:var(--soft)}th{font-weight:600}tbody th{font-weight:500;min-width:11ch}\n"
+	      "thead{color:var(--soft)}th{font-weight:600}tbody th{font-weight:500;min-width:14ch}\n"
 	      "td small{display:block;color:var(--soft);font-size:12px;white-space:nowrap}\n"
 	      "details{margin-top:12px}summary{cursor:pointer;color:var(--soft);font-size:14px}\n"
 	      "footer{margin-top:48px;color:var(--soft);font-size:13px}\n"
 	      "@media (max-width:520px){figure{padding:12px;border-radius:8px}th,td{padding:5px 6px}}\n",
 	      out);
 	fputs("@media print{html{background:#fff}body{padding:0;max-width:none;font-size:10pt}\n"
-	      ".lead{font-size:11pt}.figures{columns:2;column-gap:6mm}\n"
-	      "figure{border-color:#ccc;padding:3mm;margin-bottom:5mm}\n"
-	      "h2{break-after:avoid;margin-top:8mm}figcaption a,summary,footer{display:none}\n"
-	      "table{font-size:7.5pt}th,td{padding:.8mm 1.2mm}.table{overflow:visible}td small{font-size:6.5pt}\n"
+	      "p{max-width:none}.lead{font-size:11pt;margin-top:4mm}figure p,.soft{font-size:8.5pt}\n"
+	      ".figures{columns:auto}figure{display:block;break-inside:auto;border-color:#ccc;padding:3mm;margin-"
+	      "bottom:4mm}\n"
+	      "figure svg{width:100mm;margin:2mm "
+	      "0;break-inside:avoid;break-after:avoid}figcaption{break-after:avoid}tr{break-inside:avoid}h2{break-"
+	      "after:avoid;margin-top:8mm}figcaption "
+	      "a,summary,footer{display:none}\n"
+	      ".table{overflow:visible;margin-top:2mm}table{font-size:7.5pt}th,td{padding:.5mm 1.2mm}td "
+	      "small{font-size:6.5pt}\n"
 	      "details::details-content{content-visibility:visible;height:auto}}\n",
 	      out);
 }

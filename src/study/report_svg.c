@@ -5,7 +5,7 @@
 
 #include "study/report_inside.h"
 
-enum { LINE = 18, MARGIN = 12, HEADING = 30 };
+enum { LINE = 18, MARGIN = 12 };
 
 /* ---- text ---- */
 
@@ -186,32 +186,32 @@ static void print_legend(FILE *out, const mu_scene *s)
 	double x = MARGIN, y = LINE - 2;
 	for (size_t i = 0; mu_scene_legend_rows(s) > 0 && i < s->figure->n_series; i++) {
 		const mu_series *series = &s->figure->series[i];
-		double width = MU_LEGEND_ENTRY + mu_scene_text_width(series->name);
+		double width = mu_scene_legend_width(s, series);
+		char name[112];
+		mu_scene_fit(series->name, s->width - 2 * MARGIN - MU_LEGEND_ENTRY, name, sizeof name);
 		if (x > MARGIN && x - MARGIN + width > s->width - 2 * MARGIN) {
 			x = MARGIN;
 			y += LINE;
 		}
 		print_swatch(out, s, series, x, y);
-		text_at(out, x + 20, y, NULL, "name", series->name);
+		text_at(out, x + 20, y, NULL, "name", name);
 		x += width;
 	}
 }
 
-static void cut_line(char line[64], const char *text, size_t n)
-{
-	while (n > 0 && text[n - 1] == ' ')
-		n--;
-	snprintf(line, 64, "%.*s", (int)n, text);
-}
-
+/* The name of a category below its place, broken to its room. */
 static void print_category(FILE *out, const mu_scene *s, const mu_tick *tick)
 {
-	double y = s->bottom + LINE + 3;
-	char line[64];
+	double x = mu_scene_x(s, tick->at), y = s->bottom + LINE + 3;
+	double room = fmin(s->room, 2 * fmin(x, s->width - x) - 4); /* the first and the last shall not stick out */
+	char line[64], fitted[72];
 	for (const char *rest = tick->text; *rest; y += LINE) {
-		size_t n = mu_scene_break(rest, s->room);
-		cut_line(line, rest, n);
-		text_at(out, mu_scene_x(s, tick->at), y, "middle", "name", line);
+		size_t n = mu_scene_break(rest, s->room), shown = n;
+		while (shown > 0 && rest[shown - 1] == ' ')
+			shown--;
+		snprintf(line, sizeof line, "%.*s", (int)shown, rest);
+		mu_scene_fit(line, room, fitted, sizeof fitted);
+		text_at(out, x, y, "middle", "name", fitted);
 		rest += n;
 	}
 }
@@ -228,8 +228,11 @@ static void print_axes(FILE *out, const mu_scene *s)
 		else
 			text_at(out, mu_scene_x(s, s->x_ticks[i].at), s->bottom + LINE, "middle", NULL,
 			        s->x_ticks[i].text);
-	for (size_t c = 0; lanes && c < f->n_categories; c++)
-		text_at(out, s->left, mu_scene_y(s, (double)c + 0.28), NULL, "name", f->categories[c]);
+	for (size_t c = 0; lanes && c < f->n_categories; c++) {
+		char name[72];
+		mu_scene_fit(f->categories[c], s->right - s->left, name, sizeof name);
+		text_at(out, s->left, mu_scene_y(s, (double)c + 0.28), NULL, "name", name);
+	}
 	if (f->y_label[0])
 		text_at(out, MARGIN, s->top - 12, NULL, NULL, f->y_label);
 	if (f->x_label[0])
@@ -256,8 +259,9 @@ static void print_hover(FILE *out, const mu_figure *f, const mu_series *series, 
 
 static void print_box(FILE *out, const mu_scene *s, const mu_box *box)
 {
-	double x0 = mu_scene_x(s, box->x0), x1 = mu_scene_x(s, box->x1), ya = mu_scene_y(s, box->y0),
-	       yb = mu_scene_y(s, box->y1), y0 = fmin(ya, yb), y1 = fmax(ya, yb);
+	double xa = mu_scene_x(s, box->x0), xb = mu_scene_x(s, box->x1), ya = mu_scene_y(s, box->y0),
+	       yb = mu_scene_y(s, box->y1);
+	double x0 = fmin(xa, xb), x1 = fmax(xa, xb), y0 = fmin(ya, yb), y1 = fmax(ya, yb);
 	bool lanes = s->figure->kind == MU_FIGURE_LANES;
 	double more = fmax(0, 4 - (lanes ? x1 - x0 : y1 - y0)) / 2; /* thin ones can still be met */
 	fprintf(out,
@@ -301,29 +305,55 @@ static void print_marks(FILE *out, const mu_scene *s, const mu_series *series)
 	}
 }
 
+/* Bytes of the title, which is larger than other texts, that go on one line. */
+static size_t title_break(const mu_scene *s, const char *rest)
+{
+	return mu_scene_break(rest, (s->width - 2 * MARGIN) * 13.0 / 15);
+}
+
+static int title_height(const mu_scene *s)
+{
+	int lines = 0;
+	for (const char *rest = s->figure->title; *rest; lines++)
+		rest += title_break(s, rest);
+	return 20 * lines + 8;
+}
+
+static void print_title(FILE *out, const mu_scene *s)
+{
+	char line[160];
+	int y = 20 - title_height(s);
+	for (const char *rest = s->figure->title; *rest; y += 20) {
+		size_t n = title_break(s, rest);
+		snprintf(line, sizeof line, "%.*s", (int)n, rest);
+		fprintf(out, "<text x=\"%d\" y=\"%d\" font-size=\"15\" font-weight=\"600\" class=\"name\">", MARGIN, y);
+		mu_escape(out, line);
+		fprintf(out, "</text>\n");
+		rest += n;
+	}
+}
+
 void mu_svg_write(const mu_scene *s, const char *drawn, bool alone, FILE *out)
 {
 	const mu_figure *f = s->figure;
-	int above = alone ? HEADING : 0;
+	int above = alone ? title_height(s) : 0, height = s->height + above;
 	if (alone)
 		fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
 	fprintf(out,
 	        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"figure\" viewBox=\"0 %d %d %d\" width=\"%d\" "
 	        "height=\"%d\" "
-	        "role=\"img\" aria-label=\"",
-	        -above, s->width, s->height + above, s->width, s->height + above);
+	        "font-family=\"sans-serif\" font-size=\"13\" role=\"img\" aria-label=\"",
+	        -above, s->width, height, s->width, height);
 	mu_escape(out, f->title);
-	fprintf(out, "\" font-family=\"sans-serif\" font-size=\"13\">\n");
+	fprintf(out, "\">\n");
 	if (alone) {
 		fprintf(out, "<style>\n");
 		mu_report_style_figures(out);
 		fprintf(out,
 		        "</style>\n<rect x=\"0\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#fff\" "
 		        "style=\"fill:var(--card)\"/>\n",
-		        -above, s->width, s->height + above);
-		fprintf(out, "<text x=\"%d\" y=\"-10\" font-size=\"15\" font-weight=\"600\" class=\"name\">", MARGIN);
-		mu_escape(out, f->title);
-		fprintf(out, "</text>\n");
+		        -above, s->width, height);
+		print_title(out, s);
 	}
 	copy_drawn(out, drawn);
 	print_legend(out, s);

@@ -47,7 +47,11 @@ made_up() {
 made_up long
 "$mural" study batch --folder b --ranks 1 --batches 4,8,16,32 --rounds 1 --epochs 2 "${model[@]}" >out 2>&1 || wrong "no study: $(tail -n 3 out)"
 "$mural" train --run-dir run --batch 8 --epochs 4 --val 0.2 --quiet "${model[@]}" >out 2>&1 || wrong "no run: $(tail -n 3 out)"
-"$mural" report long b run --output report.html >out 2>&1 || wrong "no report: $(cat out)"
+long=a-run-with-a-name-that-nobody-would-give-but-somebody-does-$(printf '\303\244%.0s' {1..30})
+cp -r run "$long"
+mkdir all
+mv long b run "$long" all
+"$mural" report all --output report.html >out 2>&1 || wrong "no report: $(cat out)"
 {
 	cat report.html
 	echo '<script>'

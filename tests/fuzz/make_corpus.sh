@@ -174,6 +174,26 @@ done
 	cat "$tests/golden/weights/torchvision.safetensors"
 } | seed weights torchvision
 
+# Reports: parts with form feeds between them.
+steps=step,epoch,loss,learning_rate,gradient_norm,images,data_seconds,forward_seconds,backward_seconds,communication_exposed_seconds,communication_hidden_seconds,optimizer_seconds
+result='{"model": "mu", "ranks": 2, "load": {"slowest_rank": 1, "slowest_seconds": 2, "mean_seconds": 1}, "memory_used_bytes": {"parameters": 1048576, "loader": 7}, "epochs": [{"epoch": 1, "train_loss": 2, "test_accuracy": 0.5}, {"epoch": 2, "train_loss": 1, "test_accuracy": 0.6}]}'
+for kind in strong weak batch accumulation placement precision optimizer; do
+	{
+		printf '{"study": "%s", "environment": {"host": "h", "cores": 2}, "arguments": ["--lr", "1 2"], "rounds": 2, "steps": 0, "points": [' $kind
+		for ranks in 1 2; do
+			printf '{"name": "p", "ranks": %d, "batch_per_rank": 8, "accumulation": 1, "precision": "fp32", "optimizer": "SGD", "several_nodes": true, "rounds_measured": 1, "step_seconds": 0.5, "forward_seconds": 0.1, "backward_seconds": 0.2, "communication_exposed_seconds": 0.2, "communication_hidden_seconds": 0.1, "images_per_second": 30, "epoch_seconds": 3, "train_accuracy": 0.3, "speed_up": 1.5, "speed_up_low": 1, "speed_up_high": 2, "efficiency": 0.7, "serial_fraction": 0.1, "communication_fraction": 0.4}%s' $ranks "$([ $ranks = 2 ] || echo ,)"
+		done
+		printf ']}\fpoint,round,status,words\np,2,failed,"mural: <no>"\n\f%s\f%s\n' "$result" "$steps"
+		for step in $(seq 24); do
+			echo "$step,1,0.$step,1,1,16,0.1,0.2,0.3,0.4,0.1,0.1"
+		done
+		printf '\f\f</defs><g stroke-width="2"><path stroke='\''rgb(42, 111, 219)'\'' d='\''M1,2 L3,4'\''/><polygon fill = '\''rgb(217,102,43)'\'' points = '\''1,2 3,4'\''/></g>'
+	} | seed report $kind
+done
+{
+	printf '\f\f\f%s\n1,1,nan,1,1,16,0,0,0,0,0,0\n2,1,1,1,1\n\fstep,epoch,loss,accuracy,top5,best,seconds\n1,1,1,0.5,1,1,1\n' "$steps"
+} | seed report torn
+
 for folder in "$tests"/fuzz/corpus/*/; do
 	[ -d "$folder" ] || continue
 	mkdir -p "$(basename "$folder")"

@@ -229,6 +229,62 @@ static void test_timeline(void **state)
 	mu_figures_release(&figures);
 }
 
+/* Devices of a cluster file, in the order in which ranks take them, give money and energy. */
+static void test_price(void **state)
+{
+	(void)state;
+	static mural_cluster c = {.name = "lab",
+	                          .currency = "EUR",
+	                          .n_devices = 2,
+	                          .n_entries = 2,
+	                          .nodes_in_all = 2,
+	                          .devices_in_all = 4};
+	c.devices[0] = (mural_cluster_device){.name = "a", .price_per_hour = 0.5, .watts = 100};
+	c.devices[1] = (mural_cluster_device){.name = "b", .price_per_hour = 2, .watts = 0};
+	for (int i = 0; i < 2; i++) {
+		c.nodes[i] = (mural_cluster_node){.count = 1, .n_slots = 1, .inside = -1, .uplink = -1};
+		c.nodes[i].slots[0].device = (uint32_t)i;
+		c.nodes[i].slots[0].count = 2;
+	}
+	mu_report_point points[] = {point_of(2, 16, 100, 0), point_of(3, 16, 150, 0), point_of(9, 16, 400, 0)};
+	mu_report_study s = {.name = "s", .kind = MURAL_STUDY_STRONG, .n_points = 3, .points = points};
+	const mural_report_settings settings = {.cluster = &c, .placement = MURAL_PLACE_PACK};
+	mu_report report = {.settings = &settings, .n_studies = 1, .studies = {&s}};
+	mu_figures figures;
+	mural_error err = {0};
+	assert_int_equal(mu_figures_make(&figures, &report, &err), MURAL_OK);
+	const mu_figure *f = find(&figures, "s-price");
+	assert_non_null(f);
+	assert_string_equal(f->unit, " EUR");
+	assert_int_equal(f->series[0].n, 2); /* nine ranks find no devices */
+	assert_true(fabs(f->series[0].spots[0].y - 2 * 0.5 * 10 / 3600) < 1e-12);
+	assert_true(fabs(f->series[0].spots[1].y - 3 * (1000.0 / 150) / 3600) < 1e-12);
+	f = find(&figures, "s-joules");
+	assert_non_null(f);
+	assert_int_equal(f->series[0].n, 1); /* the second kind does not tell its watts */
+	assert_true(fabs(f->series[0].spots[0].y - 2) < 1e-12);
+	mu_figures_release(&figures);
+	snprintf(s.cluster, sizeof s.cluster, "another");
+	assert_int_equal(mu_figures_make(&figures, &report, &err), MURAL_OK);
+	assert_null(find(&figures, "s-price"));
+	mu_figures_release(&figures);
+}
+
+static void test_fit(void **state)
+{
+	(void)state;
+	char text[64];
+	double room = mu_scene_text_width("1234");
+	mu_scene_fit("1234", room, text, sizeof text);
+	assert_string_equal(text, "1234");
+	mu_scene_fit("12345", room, text, sizeof text);
+	assert_string_equal(text, "123\xe2\x80\xa6");
+	mu_scene_fit("\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4\xc3\xa4", room, text, sizeof text);
+	assert_string_equal(text, "\xc3\xa4\xc3\xa4\xc3\xa4\xe2\x80\xa6");
+	mu_scene_fit("12345", -1, text, sizeof text);
+	assert_string_equal(text, "\xe2\x80\xa6");
+}
+
 static void test_scene(void **state)
 {
 	(void)state;
@@ -406,6 +462,8 @@ int main(void)
 	        cmocka_unit_test(test_batch_words),
 	        cmocka_unit_test(test_figures_of_study),
 	        cmocka_unit_test(test_timeline),
+	        cmocka_unit_test(test_price),
+	        cmocka_unit_test(test_fit),
 	        cmocka_unit_test(test_scene),
 	        cmocka_unit_test(test_break),
 	        cmocka_unit_test(test_escape),
