@@ -70,6 +70,9 @@ static bool try_beside(search *s)
 
 static mural_status open_module(const mu_module_kind *kind, const char *path, const void **entry, mural_error *err)
 {
+	/* It stays open, as the module wants it next. */
+	if (kind->driver && !dlopen(kind->driver, RTLD_LAZY | RTLD_LOCAL))
+		return mu_fail(err, MURAL_FAILED, NULL, "%s", kind->no_driver);
 	/* NOW: a missing symbol shall show here, not in the middle of a run. */
 	void *handle = dlopen(path, RTLD_NOW | (kind->global ? RTLD_GLOBAL : RTLD_LOCAL));
 	if (!handle) {

@@ -22,6 +22,8 @@ typedef struct mu_module_kind {
 	const char *name; /* "MPI": goes into messages */
 	const char *needed; /* who needs it: "more than one rank needs MPI" */
 	const char *build; /* how to get it: "build Mural with MPI (Debian: libopenmpi-dev)" */
+	const char *driver; /* NULL, or a library without which the module is not opened: "libcuda.so.1" */
+	const char *no_driver; /* what is said then */
 	bool global; /* its libraries' symbols become visible to everyone: Open MPI's plugins expect that */
 } mu_module_kind;
 

@@ -5,11 +5,14 @@
 
 mural_status mu_cuda_load(const mu_cuda_module **module, mural_error *err)
 {
+	/* With the module comes cuBLASLt, 145 MiB in every process: not where there is no driver. */
 	static const mu_module_kind kind = {.file = "mural_cuda.so",
 	                                    .symbol = MU_CUDA_MODULE_SYMBOL,
 	                                    .name = "CUDA",
 	                                    .needed = "a GPU needs CUDA",
-	                                    .build = "build Mural where nvcc is"};
+	                                    .build = "build Mural where nvcc is",
+	                                    .driver = "libcuda.so.1",
+	                                    .no_driver = "no NVIDIA driver is loaded on this machine"};
 	const void *entry;
 	*module = NULL;
 	MU_TRY(mu_module_load(&kind, &entry, err));

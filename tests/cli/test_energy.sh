@@ -66,8 +66,9 @@ number() {
 echo 5000000 >"$domain/energy_uj"
 mkdir "$work/modules"
 ln -s "$(dirname "$mural")/../lib/test/fake_cuda.so" "$work/modules/mural_cuda.so"
+ln -s "$(dirname "$mural")/../lib/test/fake_nvml.so" "$work/modules/libcuda.so.1" # a driver is there: any library will do
 on_card() {
-	MURAL_MODULE_PATH=$work/modules FAKE_NVML_ENERGY=1000 FAKE_NVML_STEP=12000 train --ops cuda "$@"
+	LD_LIBRARY_PATH=$work/modules MURAL_MODULE_PATH=$work/modules FAKE_NVML_ENERGY=1000 FAKE_NVML_STEP=12000 train --ops cuda "$@"
 }
 export MURAL_NVML
 MURAL_NVML=$(dirname "$mural")/../lib/test/fake_nvml.so
