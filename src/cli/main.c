@@ -12,7 +12,8 @@
 static const command commands[] = {
         {"train", "train or fine-tune a Vision Transformer, on one rank or many", command_train},
         {"eval", "accuracy of weights on a data set, every image once", command_eval},
-        {"plan", "what a run will take, without running it: memory, time, scaling, money, learning rates", command_plan},
+        {"plan", "what a run will take, without running it: memory, time, scaling, money, learning rates",
+         command_plan},
         {"predict", "classes of images", command_predict},
         {"data", "look at a data set, verify it, fetch one", command_data},
         {"study", "the same training at several ranks, batches or precisions, compared", command_study},

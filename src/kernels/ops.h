@@ -49,7 +49,8 @@
 /* One micro-batch. A rank without images computes with count 0. */
 typedef struct mu_micro {
 	uint64_t count; /* real images of this rank, <= capacity */
-	uint64_t planned; /* divisor of the step's gradients: its images, all ranks, or a multiple that suits a narrow type */
+	uint64_t
+	        planned; /* divisor of the step's gradients: its images, all ranks, or a multiple that suits a narrow type */
 } mu_micro;
 
 /* Summed over a step's micro-batches, then over ranks in one small reduction. */

@@ -48,9 +48,10 @@ static mural_status check_rereadable(const char *file, mural_error *err)
 	struct stat facts;
 	if (!file || stat(file, &facts) != 0 || S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode))
 		return MURAL_OK; /* its reader has better words */
-	return mu_fail(err, MURAL_USAGE, "argument --config",
-	               "'%.300s' can be read once only, and every trial reads the configuration again: save it in a file",
-	               file);
+	return mu_fail(
+	        err, MURAL_USAGE, "argument --config",
+	        "'%.300s' can be read once only, and every trial reads the configuration again: save it in a file",
+	        file);
 }
 
 /* The user's configuration for some number of ranks; the three sizes of the batch as given, or set to 1. */

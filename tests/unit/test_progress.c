@@ -186,8 +186,9 @@ static void test_loss_scale(void **state)
 	point.loss_scale = 0x1p40;
 	point.skipped = 12;
 	mu_progress_step(&s.progress, &point);
-	expect(&s, "epoch 2/3  step 1/50  loss 0.4313  accuracy 84.1%  scale 1.099511628e+12  skipped 12  100 images/s  "
-	           "1:39 left\n");
+	expect(&s,
+	       "epoch 2/3  step 1/50  loss 0.4313  accuracy 84.1%  scale 1.099511628e+12  skipped 12  100 images/s  "
+	       "1:39 left\n");
 	finish(&s);
 	mu_progress_settings narrow = plain;
 	narrow.columns = 80;
