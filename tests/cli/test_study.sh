@@ -74,7 +74,7 @@ grep -qx 'localhost:0,1' h/points/strong-r2-b8-fp32.1/command.txt || fail "hosts
 
 # Ctrl-C: what was measured is kept, and the same command goes on
 sed 's/seconds_per_image: [0-9.]*/seconds_per_image: 0.05/g' lab.json >slow.json # steps that a busy machine keeps up with
-long=(strong "${model[@]}" --folder c --ranks 1,2 --batches 8 --rounds 1 --steps 8 --warm-up 0 --synthetic-images 320 --cluster slow.json)
+long=(strong "${model[@]}" --folder c --ranks "1,2" --batches 8 --rounds 1 --steps 8 --warm-up 0 --synthetic-images 320 --cluster slow.json)
 "$mural" study "${long[@]}" >out 2>err &
 pid=$!
 for _ in $(seq 600); do
