@@ -50,7 +50,8 @@ static int count_members(const mu_balance_problem *problem)
 /* The highest bit of `set`: the first of those who may take part. So of sets that are as good, the one that keeps the first ranks. */
 static void try_all_sets(const mu_balance_search *search, mu_balance_team *team, int members)
 {
-	const unsigned always = search->first_stays && search->problem.member[0] ? 1u << (members - 1) : 0;
+	const bool first_stays = search->first_stays && members > 0 && search->problem.member[0];
+	const unsigned always = first_stays ? 1u << (members - 1) : 0;
 	for (unsigned set = (1u << members) - 1; set > 0; set--) {
 		if ((set & always) != always)
 			continue;
