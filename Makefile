@@ -38,13 +38,16 @@ demo:
 
 study:
 	@$(BOOTSTRAP) build demo
-	@$(MAKE) --no-print-directory program
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target program_here
 	@scripts/study
 
+# Tests at once: many of them only wait.
+CHECK_JOBS ?= 2
 check:
 	@$(BOOTSTRAP) build demo
 	@$(MAKE) --no-print-directory build
-	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error
+	@ctest --test-dir $(BUILD) --output-on-failure --no-tests=error --parallel $(CHECK_JOBS)
 
 SEED ?= 1
 KILLS ?= 100
