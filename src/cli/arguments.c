@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "usage.h"
 
 typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_COUNT } option_kind;
 
@@ -167,12 +168,7 @@ mural_status run_arguments_parse(run_arguments *arguments, int argc, char **argv
 
 void run_arguments_help(FILE *out, run_kind kind)
 {
-	for (size_t i = 0; i < ROWS; i++) {
-		if (!(rows[i].commands & kind))
-			continue;
-		char left[64];
-		snprintf(left, sizeof left, "%s%s%s", rows[i].name, rows[i].value ? " " : "",
-		         rows[i].value ? rows[i].value : "");
-		fprintf(out, "  %-26s %s\n", left, rows[i].help);
-	}
+	for (size_t i = 0; i < ROWS; i++)
+		if (rows[i].commands & kind)
+			usage_option(out, rows[i].name, rows[i].value, rows[i].help);
 }

@@ -1,29 +1,20 @@
-/* mural plan: what a run will do, without running it. Each thing it can tell is a mode with an option of its own.
+/* mural plan: what a run will do, without running it. Its help, --schedule, and which other file of cmd_plan_*.c a command line is for.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 #include "mural/plan.h"
+#include "usage.h"
 
 typedef struct plan_arguments {
 	const char *config_file, *csv, *svg, *result;
 	uint64_t images; /* 0: asked from the data set */
 	int ranks;
-	bool help;
+	bool schedule, help;
 	int argc; /* configuration */
 	const char **argv;
 } plan_arguments;
-
-typedef struct plan_mode {
-	const char *option;
-	mural_status (*run)(const plan_arguments *arguments, mural_error *err);
-} plan_mode;
-
-static mural_status plan_schedule(const plan_arguments *arguments, mural_error *err);
-
-static const plan_mode modes[] = {{"--schedule", plan_schedule}};
-#define MODES (sizeof modes / sizeof *modes)
 
 static void help(void)
 {
@@ -64,24 +55,6 @@ static bool has_option(int argc, char **argv, const char *option)
 	return false;
 }
 
-static mural_status usage(mural_error *err, const char *option, const char *expected, const char *found)
-{
-	err->status = MURAL_USAGE;
-	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s", option, expected,
-	         found ? found : "nothing");
-	return MURAL_USAGE;
-}
-
-static mural_status take_count(const char *option, const char *text, uint64_t most, uint64_t *count, mural_error *err)
-{
-	char *end = NULL;
-	unsigned long long value = text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-	if (!end || *end || value < 1 || value > most)
-		return usage(err, option, "a whole number above 0", text);
-	*count = value;
-	return MURAL_OK;
-}
-
 /* An option of this command's own: *used arguments, 0 if it is none. */
 static mural_status take_own(plan_arguments *a, int argc, char **argv, int i, int *used, mural_error *err)
 {
@@ -97,12 +70,12 @@ static mural_status take_own(plan_arguments *a, int argc, char **argv, int i, in
 	for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
 		if (strlen(texts[t].option) == length && strncmp(name, texts[t].option, length) == 0) {
 			*texts[t].text = value;
-			return value && *value ? MURAL_OK : usage(err, texts[t].option, "a file", NULL);
+			return value && *value ? MURAL_OK : usage_wrong("plan", texts[t].option, "a file", NULL, err);
 		}
 	if (length == 8 && strncmp(name, "--images", 8) == 0)
-		return take_count("--images", value, UINT32_MAX, &a->images, err);
+		return usage_count("plan", "--images", value, UINT32_MAX, &a->images, err);
 	if (length == 7 && strncmp(name, "--ranks", 7) == 0) {
-		mural_status status = take_count("--ranks", value, 1 << 20, &count, err);
+		mural_status status = usage_count("plan", "--ranks", value, 1 << 20, &count, err);
 		a->ranks = (int)count;
 		return status;
 	}
@@ -110,22 +83,13 @@ static mural_status take_own(plan_arguments *a, int argc, char **argv, int i, in
 	return MURAL_OK;
 }
 
-static const plan_mode *find_mode(const char *option)
-{
-	for (size_t m = 0; m < MODES; m++)
-		if (strcmp(modes[m].option, option) == 0)
-			return &modes[m];
-	return NULL;
-}
-
-static mural_status parse(plan_arguments *a, const plan_mode **mode, int argc, char **argv, mural_error *err)
+static mural_status parse(plan_arguments *a, int argc, char **argv, mural_error *err)
 {
 	for (int i = 1, used; i < argc; i += used) {
-		/* The second --schedule is the configuration's option. */
-		const plan_mode *found = *mode ? NULL : find_mode(argv[i]);
 		used = 1;
-		if (found) {
-			*mode = found;
+		/* The second --schedule is the configuration's option. */
+		if (!a->schedule && strcmp(argv[i], "--schedule") == 0) {
+			a->schedule = true;
 			if (i + 1 < argc && argv[i + 1][0] != '-') {
 				a->config_file = argv[i + 1];
 				used = 2;
@@ -142,10 +106,10 @@ static mural_status parse(plan_arguments *a, const plan_mode **mode, int argc, c
 			}
 		}
 	}
-	return *mode || a->help
-	               ? MURAL_OK
-	               : usage(err, "of mural plan", "a configuration, --calibrate, --schedule, --fit or --balance",
-	                       argc > 1 ? argv[1] : NULL);
+	return a->schedule || a->help ? MURAL_OK
+	                              : usage_wrong("plan", "of mural plan",
+	                                            "a configuration, --calibrate, --schedule, --fit or --balance",
+	                                            argc > 1 ? argv[1] : NULL, err);
 }
 
 /* How many images an epoch has: as told, or as the data set says. */
@@ -158,7 +122,8 @@ static mural_status count_images(const plan_arguments *a, const mural_config *co
 	if (a->images > 0)
 		return MURAL_OK;
 	if (!config->data.path[0])
-		return usage(err, "--images", "the number of training images, or a data set with --data", NULL);
+		return usage_wrong("plan", "--images", "the number of training images, or a data set with --data", NULL,
+		                   err);
 	mural_status status = mural_data_open(&data, &config->data, MURAL_SPLIT_TRAIN, config->run.seed, m->channels,
 	                                      m->image_height, m->image_width, m->classes, err);
 	if (status == MURAL_OK)
@@ -224,18 +189,17 @@ static mural_status plan_schedule(const plan_arguments *a, mural_error *err)
 static int plan_schedule_or_help(int argc, char **argv)
 {
 	mural_error err = {0};
-	const plan_mode *mode = NULL;
 	plan_arguments arguments = {.ranks = 1};
 	arguments.argv = calloc((size_t)argc + 1, sizeof *arguments.argv);
 	mural_status status = MURAL_OUT_OF_MEMORY;
 	if (arguments.argv)
-		status = parse(&arguments, &mode, argc, argv, &err);
+		status = parse(&arguments, argc, argv, &err);
 	else
 		snprintf(err.message, sizeof err.message, "no memory for %d arguments", argc);
 	if (status == MURAL_OK && arguments.help)
 		help();
 	else if (status == MURAL_OK)
-		status = mode->run(&arguments, &err);
+		status = plan_schedule(&arguments, &err);
 	free(arguments.argv);
 	if (status != MURAL_OK)
 		mural_error_print(&err, stderr);

@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "mural/balance.h"
+#include "usage.h"
 
 typedef struct balance_arguments {
 	const char *config_file, *ranks, *per_rank, *result;
@@ -23,14 +24,6 @@ void command_plan_balance_help(void)
 	       "  --result FILE              the same as JSON; with it all configuration that `mural train` takes\n");
 }
 
-static mural_status usage(mural_error *err, const char *option, const char *expected, const char *found)
-{
-	err->status = MURAL_USAGE;
-	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s; `mural plan --help` explains",
-	         option, expected, found && *found ? found : "nothing");
-	return MURAL_USAGE;
-}
-
 static mural_status parse(balance_arguments *a, int argc, char **argv, mural_error *err)
 {
 	const struct {
@@ -48,7 +41,7 @@ static mural_status parse(balance_arguments *a, int argc, char **argv, mural_err
 		if (o < n) {
 			*own[o].value = argv[i][length] ? argv[i] + length + 1 : i + 1 < argc ? argv[++i] : "";
 			if (!**own[o].value)
-				return usage(err, own[o].name, "a value", NULL);
+				return usage_wrong("plan", own[o].name, "a value", NULL, err);
 		} else if (!mode && strcmp(argv[i], "--balance") == 0) {
 			mode = true; /* the second one is the configuration's option */
 		} else {
@@ -67,15 +60,10 @@ static mural_status parse(balance_arguments *a, int argc, char **argv, mural_err
 /* text NULL: 0. */
 static mural_status take_count(const char *option, const char *text, int most, int *count, mural_error *err)
 {
-	char *end = NULL;
-	unsigned long long value = text && *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
-	*count = 0;
-	if (!text)
-		return MURAL_OK;
-	if (!end || *end || value < 1 || value > (unsigned long long)most)
-		return usage(err, option, "a whole number above 0", text);
+	uint64_t value = 0;
+	mural_status status = text ? usage_count("plan", option, text, (uint64_t)most, &value, err) : MURAL_OK;
 	*count = (int)value;
-	return MURAL_OK;
+	return status;
 }
 
 static void print_shares(const mural_balance_line *line, const mural_balance_split *split)
@@ -119,7 +107,7 @@ static mural_status forecast_cluster(const balance_arguments *a, const mural_con
 	if (status == MURAL_OK)
 		status = take_count("--per-rank", a->per_rank, 1 << 20, &settings.batch_per_rank, err);
 	if (status == MURAL_OK && !config->emulation.cluster[0])
-		status = usage(err, "--cluster", "a file that describes the cluster", NULL);
+		status = usage_wrong("plan", "--cluster", "a file that describes the cluster", NULL, err);
 	if (status == MURAL_OK)
 		status = mural_cluster_read(&cluster, config->emulation.cluster, err);
 	settings.cluster = cluster;

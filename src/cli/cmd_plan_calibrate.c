@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "mural/calibrate.h"
+#include "usage.h"
 
 #define BUSY 0.3 /* load per core above which figures are doubted aloud */
 
@@ -35,14 +36,6 @@ void command_plan_calibrate_help(void)
 	       "  --steps N                  measured steps of each training (default 4)\n");
 }
 
-static mural_status usage(mural_error *err, const char *option, const char *expected, const char *found)
-{
-	err->status = MURAL_USAGE;
-	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s; `mural plan --help` explains",
-	         option, expected, found && *found ? found : "nothing");
-	return MURAL_USAGE;
-}
-
 typedef struct calibrate_arguments {
 	mural_calibrate_settings settings;
 	int argc;
@@ -54,18 +47,15 @@ static mural_status take(calibrate_arguments *a, size_t option, const char *name
 	const char **texts[] = {&a->settings.config_file, &a->settings.output, &a->settings.folder};
 	uint32_t *numbers[] = {&a->settings.ranks, &a->settings.rounds, &a->settings.steps};
 	if (!value || !*value)
-		return usage(err, name, option < 3 ? "a path" : "a whole number above 0", NULL);
+		return usage_wrong("plan", name, option < 3 ? "a path" : "a whole number above 0", NULL, err);
 	if (option < 3) {
 		*texts[option] = value;
 		return MURAL_OK;
 	}
-	char *end;
-	errno = 0;
-	unsigned long number = *value >= '0' && *value <= '9' ? strtoul(value, &end, 10) : 0;
-	if (number < 1 || number > 4096 || *end || errno)
-		return usage(err, name, "a whole number from 1 to 4096", value);
+	uint64_t number = 0;
+	mural_status status = usage_count("plan", name, value, 4096, &number, err);
 	*numbers[option - 3] = (uint32_t)number;
-	return MURAL_OK;
+	return status;
 }
 
 static mural_status parse(calibrate_arguments *a, int argc, char **argv, mural_error *err)

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "mural/fit.h"
+#include "usage.h"
 
 typedef struct fit_arguments {
 	const char *measured, *wanted, *output, *cluster, *placement, *model, *images, *result;
@@ -24,14 +25,6 @@ void command_plan_fit_help(void)
 	       "  --describe                 tell what was fitted\n");
 }
 
-static mural_status usage(mural_error *err, const char *option, const char *expected, const char *found)
-{
-	err->status = MURAL_USAGE;
-	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s; `mural plan --help` explains",
-	         option, expected, found && *found ? found : "nothing");
-	return MURAL_USAGE;
-}
-
 static mural_status parse(fit_arguments *a, int argc, char **argv, mural_error *err)
 {
 	const struct {
@@ -47,18 +40,18 @@ static mural_status parse(fit_arguments *a, int argc, char **argv, mural_error *
 		if (o == n && strcmp(argv[i], "--describe") == 0)
 			a->describe = true;
 		else if (o == n)
-			return usage(err, argv[i], "an option of --fit", "an unknown one");
+			return usage_wrong("plan", argv[i], "an option of --fit", "an unknown one", err);
 		else if (argv[i][length] == '=')
 			*options[o].value = argv[i] + length + 1;
 		else
 			*options[o].value = i + 1 < argc ? argv[++i] : "";
 		if (o < n && !**options[o].value)
-			return usage(err, options[o].name, "a value", NULL);
+			return usage_wrong("plan", options[o].name, "a value", NULL, err);
 	}
 	if (!a->measured)
-		return usage(err, "--fit", "a CSV file of measured epochs", NULL);
+		return usage_wrong("plan", "--fit", "a CSV file of measured epochs", NULL, err);
 	if (!a->wanted && !a->describe)
-		return usage(err, "--predict", "a CSV file of wanted epochs, or --describe", NULL);
+		return usage_wrong("plan", "--predict", "a CSV file of wanted epochs, or --describe", NULL, err);
 	return MURAL_OK;
 }
 
@@ -72,17 +65,14 @@ static mural_status settle(const fit_arguments *a, mural_fit_settings *settings,
 		return status;
 	settings->parameters = (double)mural_model_parameters(&model);
 	settings->flops_per_image = 3 * mural_model_forward_flops(&model);
-	if (a->images) {
-		char *end;
-		errno = 0;
-		settings->images = a->images[0] >= '0' && a->images[0] <= '9' ? strtoull(a->images, &end, 10) : 0;
-		if (settings->images == 0 || *end || errno || settings->images > UINT32_MAX)
-			return usage(err, "--images", "a whole number above 0", a->images);
-	}
+	if (a->images)
+		status = usage_count("plan", "--images", a->images, UINT32_MAX, &settings->images, err);
+	if (status != MURAL_OK)
+		return status;
 	if (a->placement && strcmp(a->placement, "spread") == 0)
 		settings->placement = MURAL_PLACE_SPREAD;
 	else if (a->placement && strcmp(a->placement, "pack") != 0)
-		return usage(err, "--placement", "pack or spread", a->placement);
+		return usage_wrong("plan", "--placement", "pack or spread", a->placement, err);
 	return MURAL_OK;
 }
 

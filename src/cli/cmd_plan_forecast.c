@@ -6,6 +6,7 @@
 #include "mural/device.h"
 #include "mural/plan.h"
 #include "plan_print.h"
+#include "usage.h"
 
 typedef struct forecast_arguments {
 	const char *config_file, *result;
@@ -38,24 +39,6 @@ void command_plan_forecast_help(void)
 	       "  --result FILE              the same as JSON\n");
 }
 
-static mural_status usage(mural_error *err, const char *option, const char *expected, const char *found)
-{
-	err->status = MURAL_USAGE;
-	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s; `mural plan --help` explains",
-	         option, expected, found && *found ? found : "nothing");
-	return MURAL_USAGE;
-}
-
-static mural_status take_count(const char *option, const char *text, uint64_t most, uint64_t *count, mural_error *err)
-{
-	char *end = NULL;
-	unsigned long long value = text && text[0] >= '0' && text[0] <= '9' ? strtoull(text, &end, 10) : 0;
-	if (!end || *end || value < 1 || value > most)
-		return usage(err, option, "a whole number above 0", text);
-	*count = value;
-	return MURAL_OK;
-}
-
 static bool is_option(const char *argument, const char *name)
 {
 	size_t length = strlen(name);
@@ -78,9 +61,9 @@ static mural_status take_valued(forecast_arguments *a, int argc, char **argv, in
 	*used = equals ? 1 : 2;
 	if (n < 2) {
 		*(n == 0 ? &a->config_file : &a->result) = value;
-		return value && *value ? MURAL_OK : usage(err, names[n], "a file", NULL);
+		return value && *value ? MURAL_OK : usage_wrong("plan", names[n], "a file", NULL, err);
 	}
-	status = take_count(names[n], value, n == 2 ? UINT32_MAX : MURAL_CLUSTER_MOST, &count, err);
+	status = usage_count("plan", names[n], value, n == 2 ? UINT32_MAX : MURAL_CLUSTER_MOST, &count, err);
 	if (n == 2)
 		a->images = count;
 	else

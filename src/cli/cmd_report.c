@@ -4,6 +4,7 @@
 
 #include "command.h"
 #include "mural/report.h"
+#include "usage.h"
 
 typedef struct report_arguments {
 	const char *output, *title, *cluster, *placement, *result;
@@ -37,20 +38,8 @@ static void help(void)
 	       "  mural report runs/strong runs/weak runs/batch --output report.html\n\n"
 	       "A folder is a run's (steps.csv), a study's (study.json), or holds such folders.\n\n"
 	       "options:\n");
-	for (size_t i = 0; i < ROWS; i++) {
-		char left[64];
-		snprintf(left, sizeof left, "%s%s%s", rows[i].name, rows[i].value ? " " : "",
-		         rows[i].value ? rows[i].value : "");
-		printf("  %-26s %s\n", left, rows[i].help);
-	}
-}
-
-static mural_status wrong(mural_error *err, const char *option, const char *expected, const char *found)
-{
-	err->status = MURAL_USAGE;
-	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s; `mural report --help` explains",
-	         option, expected, found && *found ? found : "nothing");
-	return MURAL_USAGE;
+	for (size_t i = 0; i < ROWS; i++)
+		usage_option(stdout, rows[i].name, rows[i].value, rows[i].help);
 }
 
 static const option_row *find_row(const char *argument, const char **value)
@@ -78,22 +67,22 @@ static mural_status parse(report_arguments *a, int argc, char **argv, mural_erro
 			continue;
 		const option_row *row = find_row(argv[i], &value);
 		if (!row)
-			return wrong(err, argv[i], "an option of `mural report`", "something else");
+			return usage_wrong("report", argv[i], "an option of `mural report`", "something else", err);
 		void *field = (char *)a + row->offset;
 		if (!row->value) {
 			if (value)
-				return wrong(err, row->name, "no value", value);
+				return usage_wrong("report", row->name, "no value", value, err);
 			*(bool *)field = true;
 			continue;
 		}
 		if (!value && i + 1 < argc)
 			value = argv[++i];
 		if (!value || !*value)
-			return wrong(err, row->name, row->value, NULL);
+			return usage_wrong("report", row->name, row->value, NULL, err);
 		*(const char **)field = value;
 	}
 	if (!a->help && a->n_folders == 0)
-		return wrong(err, "FOLDER", "the folder of a run or of a study", NULL);
+		return usage_wrong("report", "FOLDER", "the folder of a run or of a study", NULL, err);
 	return MURAL_OK;
 }
 
@@ -125,7 +114,7 @@ static mural_status run(const report_arguments *a, mural_error *err)
 	if (!a->quiet)
 		settings.note = print_note;
 	if (a->placement && strcmp(a->placement, "pack") != 0 && strcmp(a->placement, "spread") != 0)
-		return wrong(err, "--placement", "pack or spread", a->placement);
+		return usage_wrong("report", "--placement", "pack or spread", a->placement, err);
 	settings.placement = a->placement && *a->placement == 's' ? MURAL_PLACE_SPREAD : MURAL_PLACE_PACK;
 	mural_status status = a->cluster ? mural_cluster_read(&cluster, a->cluster, err) : MURAL_OK;
 	settings.cluster = cluster;

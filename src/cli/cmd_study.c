@@ -5,6 +5,7 @@
 #include "command.h"
 #include "mural/study.h"
 #include "trainings.h"
+#include "usage.h"
 
 /* An option with its line of help. Those of the study's axes come first, in the axes' order. */
 enum {
@@ -61,11 +62,8 @@ static void help(void)
 	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
 		printf("  %-14s %s%s%s\n", kinds[k].name, kinds[k].text, *kinds[k].values ? ": " : "", kinds[k].values);
 	printf("\noptions:\n");
-	for (int o = 0; o < OPTIONS; o++) {
-		char left[64];
-		snprintf(left, sizeof left, "%s %s", options[o].name, options[o].value);
-		printf("  %-26s %s\n", left, options[o].help);
-	}
+	for (int o = 0; o < OPTIONS; o++)
+		usage_option(stdout, options[o].name, options[o].value, options[o].help);
 	printf("  --epochs N                 train whole epochs instead of --steps, and measure accuracy\n"
 	       "  --help                     this text\n\n"
 	       "Everything else is configuration of the trainings: see `mural train --help`.\n");
@@ -81,17 +79,14 @@ typedef struct study_arguments {
 	int argc;
 } study_arguments;
 
-static mural_status wrong(mural_error *err, const char *option, const char *expected, const char *found)
-{
-	return trainings_wrong("study", option, expected, found, err);
-}
+enum { MOST = 1000000000 }; /* of anything that is counted */
 
 static mural_status number(const char *option, const char *text, uint32_t least, uint32_t *value, mural_error *err)
 {
 	char *end = NULL;
 	uint64_t whole;
-	if (!text || !trainings_whole(text, &end, least, &whole) || *end != '\0')
-		return wrong(err, option, least ? "a whole number above 0" : "a whole number", text);
+	if (!text || !usage_whole(text, &end, least, MOST, &whole) || *end != '\0')
+		return usage_wrong("study", option, least ? "a whole number above 0" : "a whole number", text, err);
 	*value = (uint32_t)whole;
 	return MURAL_OK;
 }
@@ -110,13 +105,13 @@ static mural_status fraction_of(const char *text, double *fraction, mural_error 
 	*fraction = text ? strtod(text, &end) : 0;
 	if (end && *end == '\0' && *fraction > 0 && *fraction <= 1)
 		return MURAL_OK;
-	return wrong(err, "--fraction", "a number above 0 and at most 1", text);
+	return usage_wrong("study", "--fraction", "a number above 0 and at most 1", text, err);
 }
 
 static mural_status text_of(int option, const char *text, const char **value, mural_error *err)
 {
 	*value = text;
-	return text && *text ? MURAL_OK : wrong(err, options[option].name, options[option].value, text);
+	return text && *text ? MURAL_OK : usage_wrong("study", options[option].name, options[option].value, text, err);
 }
 
 static mural_status take(study_arguments *a, int option, const char *text, mural_error *err)
@@ -133,7 +128,9 @@ static mural_status take(study_arguments *a, int option, const char *text, mural
 	case EXCLUDE: return text_of(option, text, &s->hosts.exclude, err);
 	case NUM_NODES: return count(name, text, &s->hosts.nodes, err);
 	case NUM_GPUS: return count(name, text, &s->hosts.slots_per_node, err);
-	case SLURM: s->slurm = text; return text ? MURAL_OK : wrong(err, name, "options of srun, or ''", text);
+	case SLURM:
+		s->slurm = text;
+		return text ? MURAL_OK : usage_wrong("study", name, "options of srun, or ''", text, err);
 	case FRACTION: return fraction_of(text, &s->fraction, err);
 	case ROUNDS: return number(name, text, 1, &s->rounds, err);
 	case WARM_UP: return number(name, text, 0, &s->warm_up, err);
@@ -184,9 +181,9 @@ static mural_status parse(study_arguments *a, int argc, char **argv, mural_error
 			return status;
 	}
 	if (!a->settings.folder)
-		return wrong(err, "--folder", "where the study goes", NULL);
+		return usage_wrong("study", "--folder", "where the study goes", NULL, err);
 	if (a->epochs && a->steps)
-		return wrong(err, "--steps", "it without --epochs", "both");
+		return usage_wrong("study", "--steps", "it without --epochs", "both", err);
 	if (a->epochs)
 		a->settings.steps = a->settings.warm_up = 0;
 	return MURAL_OK;

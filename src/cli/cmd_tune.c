@@ -6,6 +6,7 @@
 #include "command.h"
 #include "mural/tune.h"
 #include "trainings.h"
+#include "usage.h"
 
 typedef struct tune_arguments {
 	mural_tune_settings settings;
@@ -69,12 +70,8 @@ static void help(void)
 	       "  mural tune --config ds_config.json --ranks 1,2,4 --memory-limit 2G --output tuned.json\n"
 	       "  mural tune --model vit_ti_16 --data cifar10 --batch-range 64:512\n\n"
 	       "options:\n");
-	for (int o = 0; o < OPTIONS; o++) {
-		char left[64];
-		snprintf(left, sizeof left, "%s%s%s", rows[o].name, rows[o].value ? " " : "",
-		         rows[o].value ? rows[o].value : "");
-		printf("  %-26s %s\n", left, rows[o].help);
-	}
+	for (int o = 0; o < OPTIONS; o++)
+		usage_option(stdout, rows[o].name, rows[o].value, rows[o].help);
 	printf("\nEverything else is configuration: see `mural train --help`.\n");
 }
 
@@ -82,7 +79,7 @@ static void help(void)
 
 static mural_status wrong(int option, const char *expected, const char *found, mural_error *err)
 {
-	return trainings_wrong("tune", rows[option].name, expected, found, err);
+	return usage_wrong("tune", rows[option].name, expected, found, err);
 }
 
 static mural_status take_list(int option, const char *text, uint32_t *list, size_t *n, mural_error *err)
@@ -92,11 +89,13 @@ static mural_status take_list(int option, const char *text, uint32_t *list, size
 	return wrong(option, "up to 32 whole numbers above 0 with commas between", text, err);
 }
 
+enum { MOST = 1000000000 }; /* images of a batch */
+
 static mural_status take_range(int option, const char *text, uint64_t *low, uint64_t *high, mural_error *err)
 {
 	char *end = NULL;
-	bool good = text && trainings_whole(text, &end, 1, low) && *end == ':' &&
-	            trainings_whole(end + 1, &end, 1, high) && *end == '\0';
+	bool good = text && usage_whole(text, &end, 1, MOST, low) && *end == ':' &&
+	            usage_whole(end + 1, &end, 1, MOST, high) && *end == '\0';
 	if (!good)
 		return wrong(option, "two whole numbers above 0 as LOW:HIGH", text, err);
 	return *low <= *high ? MURAL_OK : wrong(option, "a range that does not begin above its end", text, err);
@@ -135,7 +134,7 @@ static mural_status take_warm_up(const char *text, uint32_t *value, mural_error 
 {
 	char *end = NULL;
 	uint64_t number;
-	if (!text || !trainings_whole(text, &end, 0, &number) || *end != '\0' || number > 1000000)
+	if (!text || !usage_whole(text, &end, 0, 1000000, &number) || *end != '\0')
 		return wrong(WARM_UP, "a whole number up to a million", text, err);
 	*value = (uint32_t)number;
 	return MURAL_OK;

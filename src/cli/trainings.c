@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "usage.h"
+
 static volatile sig_atomic_t interrupted;
 
 static void note_interrupt(int number)
@@ -28,25 +30,7 @@ bool trainings_stop_asked(void)
 	return interrupted != 0;
 }
 
-mural_status trainings_wrong(const char *command, const char *option, const char *expected, const char *found,
-                             mural_error *err)
-{
-	err->status = MURAL_USAGE;
-	snprintf(err->message, sizeof err->message, "argument %s: expected %s, got %s; `mural %s --help` explains",
-	         option, expected, found && *found ? found : "nothing", command);
-	return MURAL_USAGE;
-}
-
-bool trainings_whole(const char *text, char **end, uint64_t least, uint64_t *value)
-{
-	errno = 0;
-	*end = (char *)text;
-	unsigned long long number = *text >= '0' && *text <= '9' ? strtoull(text, end, 10) : 0;
-	if (*end == text || errno || number < least || number > 1000000000)
-		return false;
-	*value = number;
-	return true;
-}
+enum { MOST = 1000000000 }; /* of any list */
 
 bool trainings_list(const char *text, uint32_t *list, size_t room, size_t *n)
 {
@@ -54,7 +38,7 @@ bool trainings_list(const char *text, uint32_t *list, size_t room, size_t *n)
 	uint64_t value;
 	const char *at = text ? text : "";
 	for (*n = 0; *n < room; at = end + 1) {
-		if (!trainings_whole(at, &end, 1, &value))
+		if (!usage_whole(at, &end, 1, MOST, &value))
 			return false;
 		list[(*n)++] = (uint32_t)value;
 		if (*end != ',')

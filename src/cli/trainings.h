@@ -10,13 +10,6 @@
 
 /* ---- values of options. ---- */
 
-/* MURAL_USAGE "argument OPTION: expected ..., got ...; `mural COMMAND --help` explains". command: "study". */
-mural_status trainings_wrong(const char *command, const char *option, const char *expected, const char *found,
-                             mural_error *err);
-
-/* A whole number from `least` to a billion at the beginning of text; *end is behind it. */
-bool trainings_whole(const char *text, char **end, uint64_t least, uint64_t *value);
-
 /* Whole numbers above 0 with commas between, at most `room` of them. text may be NULL: nothing was given. */
 bool trainings_list(const char *text, uint32_t *list, size_t room, size_t *n);
 

@@ -211,7 +211,7 @@ mural_status mu_run_files_sync(const mu_run_files *files, mural_error *err)
 	return mu_csv_sync(&files->metrics, err);
 }
 
-static void write_memory(mu_json *json, const char *key, const mural_memory_plan *plan)
+void mu_memory_write(mu_json *json, const char *key, const mural_memory_plan *plan)
 {
 	mu_json_object_begin(json, key);
 	mu_json_unsigned(json, "parameters", plan->parameters);
@@ -316,8 +316,8 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 	mu_json_number(json, "evaluation_seconds", result->evaluation_seconds);
 	mu_json_number(json, "flops_per_image", mural_engine_flops_per_image(summary->engine));
 	mu_json_unsigned(json, "peak_memory_bytes", result->peak_memory_bytes);
-	write_memory(json, "memory_planned_bytes", &planned);
-	write_memory(json, "memory_used_bytes", &used);
+	mu_memory_write(json, "memory_planned_bytes", &planned);
+	mu_memory_write(json, "memory_used_bytes", &used);
 	write_energy(json, summary);
 	mu_json_object_begin(json, "phase_seconds");
 	for (int phase = 0; phase < MU_PHASE_COUNT; phase++)

@@ -74,6 +74,9 @@ mural_status mu_result_check(const char *result_path, const char *own_folder, mu
 
 void mu_run_files_close(mu_run_files *files);
 
+/* A plan of memory, or what was used of one, as an object of bytes. */
+void mu_memory_write(mu_json *json, const char *key, const mural_memory_plan *plan);
+
 /* `mural eval --result`. */
 mural_status mu_write_evaluation(const char *path, const mural_evaluation *evaluation, const mu_class_report *classes,
                                  const mural_data *data, const char *weights, int ranks, mural_error *err);

@@ -2,6 +2,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/version.h"
+#include "engine/run_files.h"
 #include "study/forecast_inside.h"
 
 static void write_parts(mu_json *json, const mural_forecast_step *s)
@@ -40,20 +41,6 @@ static void write_step(mu_json *json, const mural_forecast_plan *p)
 	mu_json_string(json, "slowest_device", c->devices[s->slowest_device].name);
 	mu_json_number(json, "slowness", s->slowness);
 	mu_json_string(json, "slowest_uplink_of", s->slowest_node < 0 ? NULL : c->nodes[s->slowest_entry].name);
-	mu_json_object_end(json);
-}
-
-static void write_memory(mu_json *json, const mural_memory_plan *m)
-{
-	mu_json_object_begin(json, "memory");
-	mu_json_unsigned(json, "parameters", m->parameters);
-	mu_json_unsigned(json, "gradients", m->gradients);
-	mu_json_unsigned(json, "optimizer", m->optimizer);
-	mu_json_unsigned(json, "activations", m->activations);
-	mu_json_unsigned(json, "scratch", m->scratch);
-	mu_json_unsigned(json, "loader", m->loader);
-	mu_json_unsigned(json, "checkpoint", m->checkpoint);
-	mu_json_unsigned(json, "total", m->total);
 	mu_json_object_end(json);
 }
 
@@ -132,7 +119,7 @@ mural_status mural_forecast_write_json(const mural_forecast_plan *p, const char 
 	mu_json_unsigned(&json, "epochs", f->config.run.epochs);
 	write_step(&json, p);
 	if (p->memory)
-		write_memory(&json, p->memory);
+		mu_memory_write(&json, "memory", p->memory);
 	write_stages(&json, p);
 	write_rows(&json, p);
 	write_answers(&json, &p->answers);

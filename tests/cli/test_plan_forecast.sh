@@ -89,8 +89,8 @@ expect 2 'a whole number from 1 to 65536, got 1.5.* devices.t4.rates\[0\].ranks'
 cluster "$t4" "$lan" '{ "devices": { "t4": 1 } }'
 expect 2 "'cluster' has 1 device, too few for 2 ranks" --cluster bad.json --ranks 2
 expect 2 'cluster file' --cluster missing.json
-expect 2 'argument --ranks: expected a whole number above 0, got 0' --ranks 0
-expect 2 'argument --images: expected a whole number above 0, got -3' --images -3
+expect 2 'argument --ranks: expected a whole number from 1 to 65536, got 0' --ranks 0
+expect 2 'argument --images: expected a whole number from 1 to 4294967295, got -3' --images -3
 expect 1 'Not a directory' --cluster bad.json --result /dev/null/nowhere
 code=0
 "$mural" plan --calibrate --rounds 0 >out 2>words || code=$?
