@@ -99,8 +99,8 @@ MURAL_API mural_status mural_engine_train_begin(mural_engine *engine, mural_erro
 /* Steps per epoch and in the whole run, known after train_begin. */
 MURAL_API uint64_t mural_engine_steps_per_epoch(const mural_engine *engine);
 MURAL_API uint64_t mural_engine_total_steps(const mural_engine *engine);
-/* Optimizer steps so far, those before a checkpoint included (mural/checkpoint.h). */
 MURAL_API uint64_t mural_engine_images_per_epoch(const mural_engine *engine);
+/* Optimizer steps so far, those before a checkpoint included (mural/checkpoint.h). */
 MURAL_API uint64_t mural_engine_steps_done(const mural_engine *engine);
 /* Images of the next whole batch that each rank takes, [ranks]; NULL: all the same. The engine's own. */
 MURAL_API const int *mural_engine_shares(const mural_engine *engine);

@@ -41,7 +41,6 @@ mu_balance_row mu_balance_close(mu_balance_window *window)
 		row.micro_batches = window->micro_batches;
 		row.seconds = median(window->seconds, n);
 		row.waited = median(window->waited, n);
-		row.slowest = window->seconds[n - 1];
 	}
 	window->steps = 0;
 	return row;

@@ -36,7 +36,6 @@ typedef struct mu_balance_row {
 	double seconds; /* of one step, the median: its own work, until its last reduction could begin; waiting for the loader is
 	                   work, waiting for other ranks is not */
 	double waited; /* of one step, the median: in collectives, for other ranks or for the links */
-	double slowest; /* the longest of those steps' own work */
 } mu_balance_row;
 
 /* The steps since the last decision, on one rank: zero-initialise. Of more than MU_BALANCE_WINDOW steps the newest count. */

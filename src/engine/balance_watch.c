@@ -11,7 +11,7 @@ static bool tells(const mu_balance_row *row, bool member)
 
 mu_balance_wait mu_balance_wait_of(const mu_balance_row *rows, const bool *member, int ranks)
 {
-	mu_balance_wait wait = {.slowest = -1, .spiked = -1, .links = INFINITY};
+	mu_balance_wait wait = {.slowest = -1, .links = INFINITY};
 	double waited = 0;
 	int others = -1;
 	for (int r = 0; r < ranks; r++) {
@@ -22,14 +22,9 @@ mu_balance_wait mu_balance_wait_of(const mu_balance_row *rows, const bool *membe
 		wait.links = fmin(wait.links, rows[r].waited);
 		if (wait.slowest < 0 || rows[r].seconds > rows[wait.slowest].seconds)
 			wait.slowest = r;
-		double spike = rows[r].seconds > 0 ? rows[r].slowest / rows[r].seconds : 0;
-		if (wait.spiked < 0 || spike > wait.spike) {
-			wait.spike = spike;
-			wait.spiked = r;
-		}
 	}
 	if (wait.slowest < 0)
-		return (mu_balance_wait){.slowest = -1, .spiked = -1};
+		return (mu_balance_wait){.slowest = -1};
 	wait.step = rows[wait.slowest].seconds + wait.links;
 	if (others > 0)
 		wait.waited = (waited - rows[wait.slowest].waited) / others - wait.links;
@@ -45,10 +40,4 @@ void mu_balance_wait_words(const mu_balance_wait *wait, const char *name, char *
 	char number[24];
 	snprintf(number, sizeof number, "rank %d", wait->slowest);
 	snprintf(text, bytes, "waits %.2g s of %.2g s per step for %s", wait->waited, wait->step, name ? name : number);
-}
-
-double mu_balance_patience(double step, double timeout)
-{
-	double patience = fmax(3, 5 * step);
-	return timeout > 0 ? fmin(patience, timeout / 2) : patience;
 }

@@ -13,8 +13,6 @@ typedef struct mu_balance_wait {
 	double waited; /* seconds of a step that the others wait for it, on average over them, beyond the links' own */
 	double step; /* seconds */
 	double links; /* that everybody waits for the links */
-	double spike; /* the longest own work of a step on any rank over that rank's median, and whose it was */
-	int spiked;
 } mu_balance_wait;
 
 /* rows, member: [ranks]. */
@@ -23,10 +21,5 @@ mu_balance_wait mu_balance_wait_of(const mu_balance_row *rows, const bool *membe
 /* "waits 0.21 s of 0.60 s per step for rank 3 (host b)": for the progress line; "" while it is less than a twentieth of a step. name:
  * of the slowest rank, or NULL. */
 void mu_balance_wait_words(const mu_balance_wait *wait, const char *name, char *text, size_t bytes);
-
-/* Seconds after which a rank that still waits in a step's reduction should say so: several usual steps, never below a few
- * seconds, and long before anything times out. step: a usual one; 0: not known. timeout: after which the job would be ended, 0:
- * never. */
-double mu_balance_patience(double step, double timeout);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/balance_advice.h"
+#include "engine/balance_watch.h"
 #include "monitor/balance_csv.h"
 
 /* Seconds of one kind out of the ranks' rows. */
@@ -90,6 +91,16 @@ mural_status mu_run_balance_step(mu_run *r, mural_error *err)
 	return MURAL_OK;
 }
 
+void mu_run_balance_waits(const mural_engine *engine, char *text, size_t bytes)
+{
+	const mu_sharing *sharing = &engine->sharing;
+	text[0] = '\0';
+	if (!sharing->decision)
+		return;
+	const mu_balance_wait wait = mu_balance_wait_of(sharing->rows, sharing->decision->member, sharing->ranks);
+	mu_balance_wait_words(&wait, wait.slowest < 0 ? NULL : sharing->name_R[wait.slowest], text, bytes);
+}
+
 enum { ADVICE = 2048 };
 
 /* A line for each thing to say; "" for nothing. */
@@ -141,7 +152,7 @@ void mu_balance_write(mu_json *json, const mural_config *config, const mural_eng
 {
 	const mu_sharing *sharing = &engine->sharing;
 	const mu_balance_decision *d = sharing->decision;
-	char advice[ADVICE];
+	char advice[ADVICE], waits[MU_RUN_WAITS];
 	if (!sharing->share_R)
 		return;
 	mu_json_object_begin(json, "balance");
@@ -150,6 +161,8 @@ void mu_balance_write(mu_json *json, const mural_config *config, const mural_eng
 	mu_json_unsigned(json, "changes", sharing->changes);
 	mu_json_number(json, "expected_step_seconds", d && d->after > 0 ? d->after : NAN);
 	mu_json_string(json, "last_decision", d ? d->reason : NULL);
+	mu_run_balance_waits(engine, waits, sizeof waits);
+	mu_json_string(json, "waits", waits[0] ? waits : NULL);
 	advise(engine, advice);
 	mu_json_string(json, "advice", advice[0] ? advice : NULL);
 	write_ranks(json, sharing);

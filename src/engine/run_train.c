@@ -60,6 +60,8 @@ static void show_step(mu_run *r, const mural_step_facts *step)
 {
 	const mu_run_totals *totals = &r->totals;
 	uint64_t per_epoch = mural_engine_steps_per_epoch(r->engine);
+	char waits[MU_RUN_WAITS];
+	mu_run_balance_waits(r->engine, waits, sizeof waits);
 	mu_progress_point point = {
 	        .epoch = step->epoch + 1u,
 	        .step = (step->step - 1) % per_epoch + 1,
@@ -69,12 +71,12 @@ static void show_step(mu_run *r, const mural_step_facts *step)
 	        .seconds = totals->seconds,
 	        .loss_scale = r->config->engine.precision == MURAL_FP16 ? step->loss_scale : 0,
 	        .skipped = step->skipped_steps,
+	        .waits = waits,
 	};
 	show_skipped(r, step);
 	mu_progress_step(&r->progress, &point);
 }
 
-/* One row per rank, gathered by rank 0. */
 /* What the rank trains on: a card, told by its driver or at least by itself, or the host. */
 static void sample_device(mu_run *r, mu_device_sample *sample)
 {
@@ -95,6 +97,7 @@ static void sample_device(mu_run *r, mu_device_sample *sample)
 	mu_nvml_sample(&r->energy.nvml, sample);
 }
 
+/* One row per rank, gathered by rank 0. */
 static mural_status record_metrics(mu_run *r, uint64_t epoch, double seconds, mural_error *err)
 {
 	mu_metrics_row mine = {.timestamp = time(NULL), .rank = r->rank, .epoch = epoch, .seconds = seconds};

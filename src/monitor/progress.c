@@ -68,7 +68,16 @@ MU_PRINTF(3, 4) static void append(char *line, size_t *used, const char *format,
 }
 
 /* What a narrow terminal does without, the first to go first. The percentage tells what the step does. */
-enum { SHOW_ALL, WITHOUT_SCALE, WITHOUT_STEP, WITHOUT_BAR, WITHOUT_RATE, WITHOUT_ACCURACY, WITHOUT_LOSS };
+enum {
+	SHOW_ALL,
+	WITHOUT_WAITS,
+	WITHOUT_SCALE,
+	WITHOUT_STEP,
+	WITHOUT_BAR,
+	WITHOUT_RATE,
+	WITHOUT_ACCURACY,
+	WITHOUT_LOSS
+};
 
 /* Everything behind the bar. */
 static size_t describe(const mu_progress *progress, const mu_progress_point *point, int without, char *line)
@@ -94,6 +103,8 @@ static size_t describe(const mu_progress *progress, const mu_progress_point *poi
 		mu_duration_text(seconds_left(progress, point), left, sizeof left);
 		append(line, &used, "  %s left", left);
 	}
+	if (without < WITHOUT_WAITS && point->waits && point->waits[0])
+		append(line, &used, "  %s", point->waits);
 	return used;
 }
 

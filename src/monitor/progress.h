@@ -2,7 +2,7 @@
  *
  *     epoch 2/10 [=========>          ] 45%  step 211/469  loss 0.4312  accuracy 84.1%  1234 images/s  1:23 left
  *
- * With a loss scale, and once steps were left out, also:  "scale 4096  skipped 3".
+ * With a loss scale, and once steps were left out, also:  "scale 4096  skipped 3". Where ranks wait for a slow one, who it is.
  *
  * It prints only to the FILE that the command gives, and only on the rank that the command chooses; a NULL FILE is
  * silence. Times come from the caller, so what is printed is a pure function of what is passed in.
@@ -42,6 +42,7 @@ typedef struct mu_progress_point {
 	double seconds; /* since the training began */
 	double loss_scale; /* 0: not shown */
 	uint64_t skipped; /* steps left out so far; 0: not shown */
+	const char *waits; /* who waits for whom, in words; NULL or "": not shown. Borrowed for the call */
 } mu_progress_point;
 
 typedef struct mu_progress {

@@ -107,6 +107,21 @@ static void configure(trial *t, int argc, char **argv)
 	free(all);
 }
 
+/* The engine's shares are those that were asked for. */
+static void check_shares(const trial *t)
+{
+	const int *share_R = mural_engine_shares(t->engine);
+	const bool equal = strcmp(t->config.balance.shares, "equal") == 0;
+	char told[256] = "";
+	size_t used = 0;
+	for (int r = 0; share_R && r < mural_comm_get_facts(t->comm)->size; r++)
+		used += (size_t)snprintf(told + used, sizeof told - used, "%s%d", r ? "," : "", share_R[r]);
+	if (equal != !share_R || (!equal && strcmp(told, t->config.balance.shares) != 0)) {
+		fprintf(stderr, "the engine's shares are '%s' and not '%s'\n", told, t->config.balance.shares);
+		exit(1);
+	}
+}
+
 static void start(trial *t)
 {
 	const mural_model_config *m = &t->config.model;
@@ -117,6 +132,7 @@ static void start(trial *t)
 	mural_engine_settings settings = {.config = &t->config, .comm = t->comm, .training = true, .train = t->data};
 	must(mural_engine_create(&t->engine, &settings, &err), &err);
 	must(mural_engine_train_begin(t->engine, &err), &err);
+	check_shares(t);
 }
 
 static void stop(trial *t)

@@ -80,7 +80,9 @@ cat >"$work/lab.json" <<'JSON'
   "links": { "lan": { "gb_per_s": 1 } },
   "nodes": [ { "devices": { "fast": 1 }, "uplink": "lan" }, { "devices": { "slow": 1 }, "uplink": "lan" } ] }
 JSON
-train 2 auto --batch 8 --balance auto --max-steps 16 --cluster "$work/lab.json"
+train 2 auto --batch 8 --balance auto --max-steps 16 --cluster "$work/lab.json" --steps-per-print 1
+grep -Eq 'step 5/13 .* left  waits 0\.4[0-9]* s of 0\.6[0-9]* s per step for rank 1 \(' "$work/auto.out" ||
+	fail "nobody tells who waits for whom: $(cat "$work/auto.out")"
 expect 'from step 7: shares 4 4 become 6 2' "$work/auto.out"
 grep -q '^4,7,6 2,0\.6.*shares 4 4 become 6 2: a step of 0\.3' "$work/auto/balance.csv" || fail "$(cat "$work/auto/balance.csv")"
 expect '"meetings": ' "$work/auto/result.json"

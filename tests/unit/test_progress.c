@@ -200,6 +200,28 @@ static void test_loss_scale(void **state)
 	finish(&s);
 }
 
+/* A plain line and a wide bar say who waits for whom; a narrow bar has no room for it. */
+static void test_waits(void **state)
+{
+	(void)state;
+	screen s;
+	begin(&s, plain);
+	mu_progress_point point = at(1, 1);
+	point.waits = "waits 0.3 s of 0.6 s per step for rank 1 (b)";
+	mu_progress_step(&s.progress, &point);
+	expect(&s, "epoch 2/3  step 1/50  loss 0.4313  accuracy 84.1%  100 images/s  1:39 left  "
+	           "waits 0.3 s of 0.6 s per step for rank 1 (b)\n");
+	finish(&s);
+	mu_progress_settings narrow = plain;
+	narrow.columns = 80;
+	begin(&s, narrow);
+	point = at(25, 25);
+	point.waits = "waits 0.3 s of 0.6 s per step for rank 1 (b)";
+	mu_progress_step(&s.progress, &point);
+	expect(&s, "\repoch 2/3 [====>   ]  50%  loss 0.4313  accuracy 84.1%  100 images/s  1:15 left\033[K");
+	finish(&s);
+}
+
 /* A hiccup fades from the rate, a lasting change wins. */
 static void test_rate(void **state)
 {
@@ -273,6 +295,7 @@ int main(void)
 	        cmocka_unit_test(test_narrow_bars), cmocka_unit_test(test_loss_scale),
 	        cmocka_unit_test(test_rate),        cmocka_unit_test(test_unknown_values),
 	        cmocka_unit_test(test_durations),   cmocka_unit_test(test_columns),
+	        cmocka_unit_test(test_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static void the_first_stays(void **state)
 			mu_balance_row rows[3];
 			const int *share_R = mu_balance_shares(balance);
 			for (int r = 0; r < 3; r++)
-				rows[r] = (mu_balance_row){4, share_R[r], 1, 0.1 * share_R[r], 1.3, 0.1 * share_R[r]};
+				rows[r] = (mu_balance_row){4, share_R[r], 1, 0.1 * share_R[r], 1.3};
 			d = mu_balance_decide(balance, rows);
 			removed = d->removed;
 		}
