@@ -31,9 +31,19 @@ typedef struct mu_device_facts {
 	char bus[32]; /* "0000:3B:00.0": PCI address of a card, by which meters know it; "" of what is none */
 } mu_device_facts;
 
+/* What a process sees of one kind. */
+typedef struct mu_device_survey {
+	int devices;
+	char first_bus[sizeof((mu_device_facts *)0)
+	                       ->bus]; /* of number 0: processes that see other cards number them otherwise */
+} mu_device_survey;
+
 typedef struct mu_device_table {
 	const char *name; /* "host", "cuda", "emulated" */
 	const char *build_id; /* MU_BUILD_ID of the module */
+
+	/* Opens nothing. */
+	mural_status (*survey)(mu_device_survey *survey, mural_error *err);
 
 	/* index: which device of this kind. Fails with MURAL_FAILED and a reason a person understands. */
 	mural_status (*open)(int index, mu_device_handle **device, mural_error *err);
@@ -56,6 +66,8 @@ typedef struct mu_device_table {
 	void (*event_free)(mu_event *event);
 	mural_status (*event_record)(mu_event *event, mu_queue *queue, mural_error *err);
 	mural_status (*queue_wait_event)(mu_queue *queue, mu_event *event, mural_error *err);
+	/* Has the queue come to where the event was last recorded? Never blocks. What failed before it is told here. */
+	mural_status (*event_test)(mu_event *event, bool *finished, mural_error *err);
 	/* Seconds between two recorded and finished events. */
 	mural_status (*event_seconds)(mu_event *from, mu_event *to, double *seconds, mural_error *err);
 

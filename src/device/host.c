@@ -22,6 +22,13 @@ struct mu_event {
 	double seconds;
 };
 
+static mural_status host_survey(mu_device_survey *survey, mural_error *err)
+{
+	(void)err;
+	*survey = (mu_device_survey){.devices = 1};
+	return MURAL_OK;
+}
+
 static mural_status host_open(int index, mu_device_handle **device, mural_error *err)
 {
 	if (index != 0)
@@ -134,6 +141,14 @@ static mural_status host_queue_wait_event(mu_queue *queue, mu_event *event, mura
 	return MURAL_OK;
 }
 
+static mural_status host_event_test(mu_event *event, bool *finished, mural_error *err)
+{
+	(void)event;
+	(void)err;
+	*finished = true;
+	return MURAL_OK;
+}
+
 static mural_status host_event_seconds(mu_event *from, mu_event *to, double *seconds, mural_error *err)
 {
 	(void)err;
@@ -174,6 +189,7 @@ static void host_graph_free(mu_graph *graph)
 const mu_device_table mu_device_host = {
         .name = "host",
         .build_id = MU_BUILD_ID,
+        .survey = host_survey,
         .open = host_open,
         .close = host_close,
         .facts = host_facts,
@@ -188,6 +204,7 @@ const mu_device_table mu_device_host = {
         .event_free = host_event_free,
         .event_record = host_event_record,
         .queue_wait_event = host_queue_wait_event,
+        .event_test = host_event_test,
         .event_seconds = host_event_seconds,
         .capture_begin = host_capture_begin,
         .capture_end = host_capture_end,

@@ -37,6 +37,14 @@ static mural_status attribute(int *value, enum cudaDeviceAttr which, int index, 
 	return mu_cuda_said(cudaDeviceGetAttribute(value, which, index), "a question about itself", err);
 }
 
+static mural_status cuda_survey(mu_device_survey *survey, mural_error *err)
+{
+	*survey = (mu_device_survey){.devices = 0};
+	MU_TRY(mu_cuda_said(cudaGetDeviceCount(&survey->devices), "to be counted", err));
+	return mu_cuda_said(cudaDeviceGetPCIBusId(survey->first_bus, (int)sizeof survey->first_bus, 0),
+	                    "a question about its address", err);
+}
+
 static mural_status cuda_open(int index, mu_device_handle **device, mural_error *err)
 {
 	int count = 0, major = 0, minor = 0, shared = 0;
@@ -184,6 +192,19 @@ static mural_status cuda_queue_wait_event(mu_queue *queue, mu_event *event, mura
 	return mu_cuda_said(cudaStreamWaitEvent(queue->stream, event->event, 0), "to wait for an event", err);
 }
 
+static mural_status cuda_event_test(mu_event *event, bool *finished, mural_error *err)
+{
+	*finished = false;
+	MU_TRY(make_current(event->device, err));
+	const cudaError_t said = cudaEventQuery(event->event);
+	if (said == cudaErrorNotReady) {
+		(void)cudaGetLastError(); /* it is no failure */
+		return MURAL_OK;
+	}
+	*finished = true;
+	return mu_cuda_said(said, "to come to an event", err);
+}
+
 static mural_status cuda_event_seconds(mu_event *from, mu_event *to, double *seconds, mural_error *err)
 {
 	float milliseconds = 0;
@@ -239,6 +260,7 @@ static void cuda_graph_free(mu_graph *graph)
 const mu_device_table mu_device_cuda = {
         .name = "cuda",
         .build_id = MU_BUILD_ID,
+        .survey = cuda_survey,
         .open = cuda_open,
         .close = cuda_close,
         .facts = cuda_facts,
@@ -253,6 +275,7 @@ const mu_device_table mu_device_cuda = {
         .event_free = cuda_event_free,
         .event_record = cuda_event_record,
         .queue_wait_event = cuda_queue_wait_event,
+        .event_test = cuda_event_test,
         .event_seconds = cuda_event_seconds,
         .capture_begin = cuda_capture_begin,
         .capture_end = cuda_capture_end,
