@@ -1,8 +1,8 @@
 /* Telling mpirun's words from the ranks'.
  *
  * mpirun merges the stderr of all ranks with its own; only the form of a line tells them apart. Open MPI writes banners
- * between two rules of dashes and diagnostics as "[host:pid] ...", MPICH boxes of equal signs; a few lines of both are known by
- * how they begin.
+ * between two rules of dashes and diagnostics as "[host:pid] ...", MPICH boxes of equal signs; the event library inside mpirun warns
+ * of a peer that went away as "[warn] ..."; a few lines of all are known by how they begin.
  * SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <stdlib.h>
@@ -36,7 +36,11 @@ static bool is_tagged(const char *line)
 
 static bool is_known(const char *line)
 {
-	static const char *const openings[] = {"mpirun: Forwarding signal ",
+	static const char *const openings[] = {"[warn] ", /* libevent's four levels */
+	                                       "[err] ",
+	                                       "[msg] ",
+	                                       "[debug] ",
+	                                       "mpirun: Forwarding signal ",
 	                                       "prterun: Forwarding signal ",
 	                                       "=   ",
 	                                       "Abort(",

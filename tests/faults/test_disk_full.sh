@@ -26,7 +26,7 @@ train() {
 		--classes 4 --batch 8 --threads 1 --quiet --eval-every 0 --run-dir "$disk/run" "$@" >"$work/out" 2>"$work/all"
 	local code=$?
 	[ $code = 1 ] || { cat "$work/all"; fail "$file: exit code $code, expected 1"; }
-	grep -v '^mural: starting' "$work/all" >"$work/err"
+	said "$work/all" >"$work/err"
 	expect '^mural: (rank 0 of 2: )?.*: No space left on device$' "$work/err"
 	expect "^       $disk/run/$file$" "$work/err"
 	[ "$(grep -vc '^       while ' "$work/err")" = 2 ] || { cat "$work/err"; fail "$file: more than one message"; }

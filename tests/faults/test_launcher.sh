@@ -6,7 +6,7 @@ program=$1
 probe=$bin/programs/launch_probe
 export TMPDIR=$work
 
-# run CODE COMMAND...
+# run CODE COMMAND... (Not through said: what the parent holds back is what is asked here.)
 run() {
 	local wanted=$1
 	shift
@@ -99,6 +99,20 @@ $dashes" 139
 run 1 "$probe" --ranks 2 sum
 expect '^mural: rank 1 of 2 \(node c12\) was killed by signal 11 \(Segmentation fault\)$' "$work/err"
 [ "$(wc -l <"$work/err")" = 1 ] || { cat "$work/err"; fail "more than one message"; }
+
+# The event library in mpirun complains of a rank's pipe that is gone already.
+imitate 'mpirun (Open MPI) 4.1.4' "[warn] Epoll MOD(1) on fd 26 failed. Old events were 6; read change was 0 (none): Bad file descriptor
+[err] event_base_loop: something
+[msg] a message
+[debug] and more
+[warning] is a rank's own
+$dashes
+mpirun noticed that process rank 1 with PID 72 on node c12 exited on signal 9 (Killed).
+$dashes" 137
+run 1 "$probe" --ranks 2 sum
+expect '^mural: rank 1 of 2 \(node c12\) was killed by signal 9 \(Killed\)' "$work/err"
+expect "^\[warning\] is a rank's own\$" "$work/err"
+[ "$(wc -l <"$work/err")" = 2 ] || { cat "$work/err"; fail "the event library's words were passed on"; }
 
 imitate 'mpirun (Open MPI) 5.0.7' "$dashes
 prterun detected that one or more processes exited with non-zero status,

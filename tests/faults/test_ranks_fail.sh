@@ -12,7 +12,7 @@ run() {
 	shift
 	timeout 30 "$probe" "$@" >"$work/out" 2>"$work/all"
 	local code=$?
-	grep -v '^mural: starting' "$work/all" >"$work/err"
+	said "$work/all" >"$work/err"
 	[ $code = "$wanted" ] || { cat "$work/err"; fail "$*: exit code $code, expected $wanted"; }
 }
 lines() {
@@ -42,7 +42,7 @@ if [ "$flavour" = openmpi ]; then
 else
 	for end in exit crash; do
 		timeout 30 "$probe" --ranks 3 $end 1 2>"$work/err" && fail "$end: exit code 0"
-		grep -v '^mural: starting' "$work/err" | grep -q '^mural: ' || fail "$end: no message"
+		said "$work/err" | grep -q '^mural: ' || fail "$end: no message"
 	done
 fi
 

@@ -35,7 +35,7 @@ run() {
 	shift
 	timeout 60 "$probe" --ranks 3 "$@" >"$work/out" 2>"$work/all"
 	local code=$?
-	grep -v '^mural: starting' "$work/all" >"$work/err"
+	said "$work/all" >"$work/err"
 	[ $code = "$wanted" ] || { cat "$work/err"; fail "$*: exit code $code, expected $wanted"; }
 }
 lines() {
@@ -76,7 +76,7 @@ stop() {
 	code=$?
 	[ $code = 1 ] || { cat "$work/all"; fail "a stopped rank: exit code $code, expected 1"; }
 	wait_for 10 are_gone || fail "a stopped rank: ranks are still there"
-	grep -v '^mural: starting' "$work/all" >"$work/err"
+	said "$work/all" >"$work/err"
 }
 stop "$probe" --ranks 3 loop
 expect "^mural: rank 1 of 3 \\(node .*, a probe\\) $silent" "$work/err"

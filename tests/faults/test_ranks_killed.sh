@@ -45,7 +45,7 @@ attack() {
 	code=$?
 	[ $code = "$3" ] || { cat "$work/all"; fail "$1 to $2: exit code $code, expected $3"; }
 	wait_for 10 are_gone || fail "$1 to $2: ranks are still there"
-	grep -v '^mural: starting' "$work/all" >"$work/err"
+	said "$work/all" >"$work/err"
 }
 
 for rank in 1 0; do

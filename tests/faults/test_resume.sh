@@ -15,7 +15,7 @@ train() {
 	shift
 	timeout 120 "$program" "${task[@]}" "$@" >"$work/out" 2>"$work/all"
 	local code=$?
-	grep -v '^mural: starting' "$work/all" >"$work/err"
+	said "$work/all" >"$work/err"
 	[ $code = "$wanted" ] || { cat "$work/all"; fail "$*: exit code $code, expected $wanted"; }
 }
 values() {

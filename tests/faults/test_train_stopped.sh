@@ -39,7 +39,7 @@ finish() {
 	wait_for 20 are_gone "$parent" $ranks || { kill -KILL $parent; fail "$2: somebody is still there"; }
 	wait $parent
 	code=$?
-	grep -v -e '^mural: starting' -e '^mural: finishing the step' "$work/all" >"$work/err"
+	said "$work/all" | grep -v '^mural: finishing the step' >"$work/err"
 	[ $code = "$1" ] || { cat "$work/all"; fail "$2: exit code $code, expected $1"; }
 	[ "$(wc -l <"$work/err")" = 1 ] || { cat "$work/err"; fail "$2: more than one message"; }
 	[ ! -e "$work/run/result.json" ] && [ ! -e "$work/run/weights.safetensors" ] || fail "files of a run that did not finish"

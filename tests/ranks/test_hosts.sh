@@ -24,7 +24,7 @@ run() {
 	shift
 	timeout 100 "$@" >"$work/out" 2>"$work/all"
 	code=$?
-	grep -v '^mural: starting' "$work/all" >"$work/err"
+	said "$work/all" >"$work/err"
 	[ $code = "$wanted" ] || { cat "$work/out" "$work/all"; fail "$*: exit code $code, expected $wanted"; }
 }
 losses() {

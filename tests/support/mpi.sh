@@ -1,7 +1,7 @@
 # For shell tests with ranks: source it after setting `program` to the path of mural. SPDX-License-Identifier: MIT
 #
 # Sets bin (where the test programs are) and flavour (openmpi, mpich), and has mpirun start ranks as root and on few cores.
-# Exits 77 (skipped) if there is no MPI. fail MESSAGE, expect PATTERN FILE, wait_for SECONDS COMMAND.
+# Exits 77 (skipped) if there is no MPI. fail MESSAGE, expect PATTERN FILE, said FILE, wait_for SECONDS COMMAND.
 bin=$(cd "$(dirname "$program")" && pwd)
 export MURAL_MODULE_PATH=$bin/../lib/mural
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -40,6 +40,12 @@ expect() {
 	echo "found $n in:"
 	cat "$2"
 	exit 1
+}
+
+# said FILE: what Mural said there, but for the announcement of ranks. The event library inside mpirun may speak in between when a
+# rank dies, and so may mpirun itself ("[host:pid] ..."): no line of Mural's begins like theirs.
+said() {
+	grep -vE '^mural: starting|^\[(warn|err|msg|debug)\] |^\[[^] :]+:[0-9]+\] ' "$1"
 }
 
 # wait_for SECONDS COMMAND...: until it succeeds.
