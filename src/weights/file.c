@@ -89,6 +89,13 @@ static mural_status sort_names(mu_weights_file *file, mural_error *err)
 	return MURAL_OK;
 }
 
+/* A header's length in eight bytes, the least significant first, and its brace. The length may look like anything: one of 0x280 bytes
+ * begins as a pickle does. No other format has both the zeros, which a header that may be read has there, and the brace. */
+static bool begins_as_safetensors(const char *head)
+{
+	return memcmp(head + 4, "\0\0\0\0{", 5) == 0;
+}
+
 /* By the first bytes. What is nothing else is left to safetensors, which says what it expected. */
 static mural_status choose_format(mu_weights_file *file, mural_error *err)
 {
@@ -103,7 +110,9 @@ static mural_status choose_format(mu_weights_file *file, mural_error *err)
 		               "cannot open the weights: %s", strerror(reason));
 	size_t name = strlen(file->path);
 	bool is_json = name > 5 && strcmp(file->path + name - 5, ".json") == 0;
-	if (memcmp(head, "PK\3\4", 4) == 0)
+	if (begins_as_safetensors(head))
+		file->format = &mu_weights_safetensors;
+	else if (memcmp(head, "PK\3\4", 4) == 0)
 		file->format = &mu_weights_pth; /* or npz: it looks inside */
 	else if (is_json)
 		file->format = &mu_weights_index;

@@ -364,6 +364,30 @@ static void other_formats_are_named(void **state)
 
 /* ---- Numbers. ---- */
 
+/* The first bytes of safetensors are a length, and may be what another format begins with. */
+static void safetensors_of_any_header_are_read(void **state)
+{
+	(void)state;
+	enum { FROM = 0x100, TO = 0x600, TENSOR = 8 };
+	static const char text[] = "{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
+	static char bytes[8 + TO + TENSOR];
+	for (size_t n = FROM; n < TO; n++) {
+		mu_weights_file *file;
+		mural_error err = {0};
+		memset(bytes, 0, 8);
+		bytes[0] = (char)(n & 0xff);
+		bytes[1] = (char)(n >> 8);
+		memset(bytes + 8, ' ', n);
+		memcpy(bytes + 8, text, sizeof text - 1);
+		memset(bytes + 8 + n, 0, TENSOR);
+		write_file(bytes, 8 + n + TENSOR);
+		if (mu_weights_file_open(&file, path, &err) != MURAL_OK)
+			fail_msg("a header of %zu bytes: %s", n, err.message);
+		assert_string_equal(mu_weights_file_format(file), "safetensors");
+		mu_weights_file_free(file);
+	}
+}
+
 static void halves_become_floats(void **state)
 {
 	(void)state;
@@ -394,6 +418,7 @@ int main(void)
 	        cmocka_unit_test(other_npz_are_refused),
 	        cmocka_unit_test(other_indexes_are_refused),
 	        cmocka_unit_test(other_formats_are_named),
+	        cmocka_unit_test(safetensors_of_any_header_are_read),
 	        cmocka_unit_test(halves_become_floats),
 	};
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
