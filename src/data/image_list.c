@@ -48,6 +48,20 @@ static int by_bytes(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* A class is found again by its name, which people read in messages and tables: it must be the folder's to the byte. */
+static mural_status add_class(mu_class_names *classes, const char *folder, const char *name, mural_error *err)
+{
+	MU_TRY(mu_class_names_add(classes, name, strlen(name), err));
+	const char *added = classes->names[classes->n - 1];
+	if (strcmp(added, name) == 0)
+		return MURAL_OK;
+	return mu_fail(
+	        err, MURAL_DATA, folder,
+	        "the name of the class folder '%s' has a character (shown as '?') that cannot be printed, such as a "
+	        "tab or a line end: rename it",
+	        added);
+}
+
 mural_status mu_list_classes(mu_class_names *classes, const char *folder, mural_error *err)
 {
 	DIR *dir;
@@ -60,7 +74,7 @@ mural_status mu_list_classes(mu_class_names *classes, const char *folder, mural_
 			continue;
 		status = join(path, folder, entry->d_name, err);
 		if (status == MURAL_OK && stat(path, &facts) == 0 && S_ISDIR(facts.st_mode))
-			status = mu_class_names_add(classes, entry->d_name, strlen(entry->d_name), err);
+			status = add_class(classes, folder, entry->d_name, err);
 	}
 	closedir(dir);
 	if (status == MURAL_OK && classes->n == 0)

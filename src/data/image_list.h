@@ -18,7 +18,8 @@ typedef struct mu_image_list {
 	size_t n, room;
 } mu_image_list;
 
-/* Adds the names of the folders in `folder` but for hidden ones, sorted by bytes. MURAL_DATA when there are none. */
+/* Adds the names of the folders in `folder` but for hidden ones, sorted by bytes. MURAL_DATA when there are none, or when one
+ * has a name with control characters. */
 mural_status mu_list_classes(mu_class_names *classes, const char *folder, mural_error *err);
 
 /* Lists folder/CLASS for each class whose folder is there, sub-folders included. Files without an image's ending are left

@@ -207,6 +207,12 @@ static void bad_folders(void **state)
 	assert_int_equal(symlink("nowhere.png", link), 0);
 	refused(MURAL_SPLIT_TRAIN, 0, "/train/b/round", "cannot look at the file: No such file");
 	remove_path("train/b/round");
+	/* Messages and tables could not tell it from another, and its images would not be found. */
+	add_folder("train/li\nne");
+	add_picture("train/li\nne/0.png", "grey.png");
+	refused(MURAL_SPLIT_TRAIN, 0, "/train", "the class folder 'li?ne' has a character");
+	remove_path("train/li\nne/0.png");
+	remove_path("train/li\nne");
 	mural_data *data;
 	mural_data_config config = test_data_config(root);
 	mural_error err = {0};
