@@ -78,17 +78,24 @@ static mural_engine *make_engine(int argc, char **arguments, mural_data **data, 
 	return engine;
 }
 
-/* Seconds of `n` steps; checkpoint: with one begun before the first. *begin: what of it was the begin. */
-static double steps(mural_engine *engine, const char *folder, int n, bool checkpoint, double *begin)
+/* Parts of the delay that the training spends itself, in seconds. */
+typedef struct own_part {
+	double begin, polls;
+} own_part;
+
+/* Seconds of `n` steps; checkpoint: with one begun before the first. */
+static double steps(mural_engine *engine, const char *folder, int n, bool checkpoint, own_part *own)
 {
 	mural_step_facts facts;
 	double from = mu_now();
 	if (checkpoint)
 		must(mural_checkpoint_begin(engine, folder, 1, &err));
-	*begin = mu_now() - from;
+	*own = (own_part){.begin = mu_now() - from};
 	for (int i = 0; i < n; i++) {
 		must(mural_engine_step(engine, &facts, &err));
+		double before = mu_now();
 		must(mural_checkpoint_poll(engine, false, NULL, &err));
+		own->polls += mu_now() - before;
 	}
 	double seconds = mu_now() - from;
 	must(mural_checkpoint_poll(engine, true, NULL, &err));
@@ -173,22 +180,22 @@ static double measure_writing(mural_engine *engine, const char *folder, const ch
 static void measure_delay(mural_engine *engine, const char *folder, char *to, const char *from, size_t n, int pairs,
                           double write_seconds)
 {
-	double delays[MOST_PAIRS], copies[MOST_PAIRS], begin, unused;
+	double delays[MOST_PAIRS], copies[MOST_PAIRS];
+	own_part own, unused;
 	double one = steps(engine, folder, 1, false, &unused);
 	int count = (int)(write_seconds / one) + 3;
 	for (int i = 0; i < pairs; i++) {
-		double with = steps(engine, folder, count, true, &begin);
+		double with = steps(engine, folder, count, true, &own);
 		double without = steps(engine, folder, count, false, &unused);
 		double copy = mu_now();
 		memcpy(to, from, n);
 		copies[i] = mu_now() - copy;
 		delays[i] = with - without;
-		printf("delay %d: %d steps %.2f s with a checkpoint, %.2f s without: %.2f s (its begin %.2f s); copy "
-		       "alone %.2f "
-		       "s\n",
-		       i + 1, count, with, without, delays[i], begin, copies[i]);
+		printf("delay %d: %d steps %.3f s with a checkpoint, %.3f s without: %.3f s (its begin %.3f s, polls "
+		       "%.4f s); copy alone %.3f s\n",
+		       i + 1, count, with, without, delays[i], own.begin, own.polls, copies[i]);
 	}
-	printf("delay: medians %.2f s, copy %.2f s (target: delay at most the copy)\n", median(delays, (size_t)pairs),
+	printf("delay: medians %.3f s, copy %.3f s (target: delay at most the copy)\n", median(delays, (size_t)pairs),
 	       median(copies, (size_t)pairs));
 }
 
@@ -199,7 +206,7 @@ int main(int argc, char **argv)
 	char folder[4096];
 	mural_data *data;
 	mural_comm *comm;
-	double unused;
+	own_part unused;
 	snprintf(folder, sizeof folder, "%s/bench-checkpoint-%d", where, (int)getpid());
 	must(mkdir(folder, 0777) == 0 ? MURAL_OK : mu_fail(&err, MURAL_FAILED, folder, "cannot be made"));
 	mural_engine *engine = make_engine(argc, argv, &data, &comm);

@@ -62,9 +62,10 @@ MURAL_API mural_status mural_checkpoint_save(mural_engine *engine, const char *r
                                              mural_error *err);
 
 /* The same in the background, where there is memory for a copy (mural.checkpoint.background): begin copies and returns, a thread
- * writes, and poll, which all ranks call between steps, gives the set its name when all ranks are done, or fails on all if writing
- * failed on one. wait: not before it is done; *underway (may be NULL) becomes false then. At most one set is under way: begin
- * waits for the one before. An engine that is freed gives up what is under way. */
+ * writes. poll, which all ranks call between steps, never waits for a disk: when all ranks are done it has the thread give the set its
+ * name, and when that is done too *underway (may be NULL) becomes false; it fails on all ranks if one of this failed on one. wait: it
+ * returns when nothing is under way. At most one set is: begin waits for the one before. An engine that is freed gives up what is
+ * under way. */
 MURAL_API mural_status mural_checkpoint_begin(mural_engine *engine, const char *run_dir, unsigned keep,
                                               mural_error *err);
 MURAL_API mural_status mural_checkpoint_poll(mural_engine *engine, bool wait, bool *underway, mural_error *err);

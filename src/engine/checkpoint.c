@@ -144,13 +144,13 @@ out:
 
 mural_status mural_checkpoint_save(mural_engine *engine, const char *run_dir, unsigned keep, mural_error *err)
 {
-	MU_TRY(mu_checkpoint_begin(engine, run_dir, keep, NULL, err));
+	MU_TRY(mural_checkpoint_begin(engine, run_dir, keep, err));
 	return mural_checkpoint_poll(engine, true, NULL, err);
 }
 
 mural_status mural_checkpoint_begin(mural_engine *engine, const char *run_dir, unsigned keep, mural_error *err)
 {
-	return mu_checkpoint_begin(engine, run_dir, keep, NULL, err);
+	return mu_checkpoint_begin(engine, &(mu_checkpoint_wish){.run_dir = run_dir, .keep = keep}, err);
 }
 
 mural_status mural_checkpoint_load(mural_engine *engine, const char *set, mural_error *err)

@@ -27,10 +27,23 @@
 /* The file of a set whose weights the run evaluates: the average where it does. */
 const char *mu_checkpoint_evaluated(const mural_config *config);
 
-/* As mural_checkpoint_begin and _load, with what the run has summed up (NULL: there is no run around the engine). load: the caller
- * frees totals->epochs, on every rank. */
-mural_status mu_checkpoint_begin(mural_engine *engine, const char *run_dir, unsigned keep, const mu_run_totals *totals,
-                                 mural_error *err);
+/* The tables of the run around the engine: sync brings to the disk what was written to them, before the set that tells of these steps
+ * gets its name. It is called from another thread, while the run writes on; `of` stays until no set is under way or the engine is
+ * freed. */
+typedef struct mu_run_tables {
+	mural_status (*sync)(const void *of, mural_error *err); /* NULL: there are none */
+	const void *of;
+} mu_run_tables;
+
+typedef struct mu_checkpoint_wish {
+	const char *run_dir;
+	unsigned keep;
+	const mu_run_totals *totals; /* what the run has summed up; NULL: there is no run around the engine */
+	mu_run_tables tables;
+} mu_checkpoint_wish;
+
+/* As mural_checkpoint_begin and _load, with the run around the engine. load: the caller frees totals->epochs, on every rank. */
+mural_status mu_checkpoint_begin(mural_engine *engine, const mu_checkpoint_wish *wish, mural_error *err);
 mural_status mu_checkpoint_load(mural_engine *engine, const char *set, mu_run_totals *totals, mural_error *err);
 
 /* A set that is being written is given up. NULL is fine. */

@@ -1,13 +1,15 @@
 /* Saving a set. Rank 0 writes; the others take part in what is agreed on.
  *
  * The order of saving is what makes it survive anything:
- *     files into step-N.part, each synced | all ranks agree | step-N.part gets its name | `latest` moves | old sets go
+ *     WRITING  the run's tables are synced; files into step-N.part, each synced
+ *     ---      all ranks agree
+ *     NAMING   step-N.part gets its name; `latest` moves; then, as nobody waits for it, old sets go
+ *     ---      all ranks agree
  * A crash before the name leaves a leftover, which the next save removes; one before `latest` moves leaves the earlier set in charge.
  *
- * The first part, which takes as long as the disk needs, runs in a thread, and so does the last. The thread reads a copy and nothing
- * that the training changes; it makes no collective call. What lies between is short and is done by all ranks in
- * mural_checkpoint_poll, which asks with one small reduction whether everybody is through. Without memory for the copy the same
- * function runs in the caller's thread.
+ * Everything that waits for a disk runs in a thread, which reads a copy and nothing that the training changes, and makes no collective
+ * call. What lies between is mural_checkpoint_poll's, which asks with one small reduction whether everybody is through and sends the
+ * thread on its way. Without memory for the copy the files are written in the caller's thread.
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +23,14 @@
 #include "engine/checkpoint_image.h"
 #include "engine/mirror.h"
 
+/* The same on all ranks. */
+typedef enum stage { IDLE, WRITING, NAMING } stage;
+
+/* Of a stage on one rank; the least of all ranks' is where they are together. */
+enum { BUSY, FAILED, DONE };
+
 struct mu_saving {
-	bool underway; /* the same on all ranks */
+	stage stage;
 	mu_images images; /* what is written: copies, or what the engine has now, which lies in */
 	mu_mirror mirror;
 	mural_metric metric;
@@ -31,6 +39,7 @@ struct mu_saving {
 	size_t n_matches;
 	char run_dir[MURAL_CHECKPOINT_PATH], set[MURAL_CHECKPOINT_PATH], part[MURAL_CHECKPOINT_PATH];
 	unsigned keep;
+	mu_run_tables tables;
 
 	pthread_t thread;
 	bool joinable;
@@ -85,7 +94,9 @@ static void *write_part(void *argument)
 {
 	mu_saving *s = argument;
 	mu_checkpoint_remove(s->part); /* what an earlier attempt left */
-	s->status = mu_make_folders(s->part, &s->err);
+	s->status = s->tables.sync ? s->tables.sync(s->tables.of, &s->err) : MURAL_OK;
+	if (s->status == MURAL_OK)
+		s->status = mu_make_folders(s->part, &s->err);
 	if (s->status == MURAL_OK)
 		s->status = write_files(s, &s->err);
 	if (s->status != MURAL_OK) {
@@ -94,13 +105,6 @@ static void *write_part(void *argument)
 		           (unsigned long long)s->state.step);
 	}
 	atomic_store(&s->done, true);
-	return NULL;
-}
-
-static void *prune(void *argument)
-{
-	mu_saving *s = argument;
-	mu_checkpoint_prune(s->run_dir, s->state.step, s->keep);
 	return NULL;
 }
 
@@ -162,13 +166,27 @@ mural_status mu_checkpoint_point_to(const char *run_dir, const char *which, uint
 	return mu_file_commit(&file, err);
 }
 
-/* The complete set takes over. */
 static mural_status publish(const mu_saving *s, mural_error *err)
 {
 	uint64_t best = s->state.totals.validation.best.step;
 	MU_TRY(give_name(s->part, s->set, err));
 	MU_TRY(mu_checkpoint_point_to(s->run_dir, "latest", s->state.step, err));
 	return best ? mu_checkpoint_point_to(s->run_dir, "best", best, err) : MURAL_OK;
+}
+
+/* The complete set takes over. */
+static void *name_set(void *argument)
+{
+	mu_saving *s = argument;
+	s->status = publish(s, &s->err);
+	bool named = s->status == MURAL_OK;
+	if (!named)
+		mu_context(&s->err, "while the checkpoint of step %llu got its name; earlier ones are as they were",
+		           (unsigned long long)s->state.step);
+	atomic_store(&s->done, true);
+	if (named)
+		mu_checkpoint_prune(s->run_dir, s->state.step, s->keep);
+	return NULL;
 }
 
 static mural_status keep_history(mu_saving *s, const mu_run_totals *totals, mural_error *err)
@@ -230,22 +248,22 @@ static mural_status make(mural_engine *engine, mural_error *err)
 	return mu_comm_agree(engine->comm, status, err);
 }
 
-mural_status mu_checkpoint_begin(mural_engine *engine, const char *run_dir, unsigned keep, const mu_run_totals *totals,
-                                 mural_error *err)
+mural_status mu_checkpoint_begin(mural_engine *engine, const mu_checkpoint_wish *wish, mural_error *err)
 {
 	MU_TRY(mural_checkpoint_poll(engine, true, NULL, err));
 	MU_TRY(make(engine, err));
 	mu_saving *s = engine->saving;
-	snprintf(s->run_dir, sizeof s->run_dir, "%s", run_dir);
-	s->keep = keep ? keep : 1;
+	snprintf(s->run_dir, sizeof s->run_dir, "%s", wish->run_dir);
+	s->keep = wish->keep ? wish->keep : 1;
+	s->tables = wish->tables;
+	s->stage = WRITING;
 	s->err = (mural_error){0};
 	s->status = MURAL_OK;
-	s->underway = true;
 	atomic_store(&s->stop, false);
 	atomic_store(&s->done, engine->ranks->rank != 0);
 	if (engine->ranks->rank != 0)
 		return MURAL_OK;
-	s->status = prepare(engine, s, totals, &s->err);
+	s->status = prepare(engine, s, wish->totals, &s->err);
 	if (s->status != MURAL_OK)
 		atomic_store(&s->done, true);
 	else if (engine->copy)
@@ -255,41 +273,55 @@ mural_status mu_checkpoint_begin(mural_engine *engine, const char *run_dir, unsi
 	return MURAL_OK; /* what failed is told by poll, on all ranks */
 }
 
-/* All ranks: the part between the threads. */
-static mural_status complete(mural_engine *engine, mu_saving *s, mural_error *err)
+static int32_t outcome(mu_saving *s)
 {
-	mural_status status = s->status;
-	forget_images(s);
-	if (status != MURAL_OK && err && err->status == MURAL_OK)
-		*err = s->err;
-	MU_TRY(mu_comm_agree(engine->comm, status, err));
-	if (engine->ranks->rank == 0) {
-		status = publish(s, err);
-		if (status == MURAL_OK)
-			run(s, prune);
+	if (!atomic_load(&s->done))
+		return BUSY;
+	return s->status == MURAL_OK ? DONE : FAILED;
+}
+
+/* All ranks: the next stage, where all are through with this one. */
+static mural_status advance(mural_engine *engine, mu_saving *s, bool wait, mural_error *err)
+{
+	if (wait)
+		join(s);
+	int32_t all = outcome(s);
+	MU_TRY(mu_comm_all_reduce(engine->comm, &all, 1, MU_I32, MU_MIN, err));
+	if (all == BUSY)
+		return MURAL_OK;
+	if (s->stage == WRITING) {
+		join(s);
+		forget_images(s);
 	}
-	return mu_comm_agree(engine->comm, status, err);
+	s->stage = s->stage == WRITING && all == DONE ? NAMING : IDLE;
+	if (all == FAILED) {
+		if (s->status != MURAL_OK && err && err->status == MURAL_OK)
+			*err = s->err;
+		return mu_comm_agree(engine->comm, s->status, err);
+	}
+	if (s->stage == NAMING && engine->ranks->rank == 0) {
+		atomic_store(&s->done, false);
+		run(s, name_set);
+	}
+	return MURAL_OK;
 }
 
 mural_status mural_checkpoint_poll(mural_engine *engine, bool wait, bool *underway, mural_error *err)
 {
 	mu_saving *s = engine->saving;
 	mural_status status = MURAL_OK;
-	if (s && s->underway) {
-		if (wait)
-			join(s);
-		int32_t done = atomic_load(&s->done);
-		MU_TRY(mu_comm_all_reduce(engine->comm, &done, 1, MU_I32, MU_MIN, err));
-		s->underway = !done;
-		if (done) {
-			join(s);
-			status = complete(engine, s, err);
-		}
-	}
-	if (s && wait)
+	if (underway)
+		*underway = false;
+	if (!s)
+		return MURAL_OK;
+	do {
+		if (s->stage != IDLE)
+			status = advance(engine, s, wait, err);
+	} while (wait && status == MURAL_OK && s->stage != IDLE);
+	if (wait)
 		join(s); /* old sets are gone, too */
 	if (underway)
-		*underway = s && s->underway;
+		*underway = s->stage != IDLE;
 	return status;
 }
 
@@ -300,7 +332,7 @@ void mu_saving_free(mu_saving *saving)
 	atomic_store(&saving->stop, true);
 	join(saving);
 	forget_images(saving);
-	if (saving->underway && saving->part[0]) /* this rank wrote it, and nobody will name it */
+	if (saving->stage == WRITING && saving->part[0]) /* this rank wrote it, and nobody will name it */
 		mu_checkpoint_remove(saving->part);
 	free(saving->state.totals.epochs);
 	free(saving);

@@ -58,7 +58,7 @@ typedef struct mu_run_files_settings {
  * path that is one of the folder's other files. */
 mural_status mu_run_files_create(mu_run_files *files, const mu_run_files_settings *settings, mural_error *err);
 
-/* The tables are on the disk as far as they have been written: before a checkpoint tells of these steps. */
+/* The tables are on the disk as far as they have been written: before a checkpoint tells of these steps. From any thread. */
 mural_status mu_run_files_sync(const mu_run_files *files, mural_error *err);
 
 /* MURAL_FAILED when the folder is not there any more: what is written below it would make it anew, and half of it. */

@@ -215,13 +215,20 @@ static bool checkpoint_is_due(const mu_run *r, const mural_step_facts *step)
 	       (is_last(r) && (c->every_steps > 0 || c->every_epochs > 0));
 }
 
+static mural_status sync_tables(const void *files, mural_error *err)
+{
+	return mu_run_files_sync(files, err);
+}
+
 static mural_status begin_checkpoint(mu_run *r, mural_error *err)
 {
-	mural_status status = r->rank == 0 ? mu_run_files_check(&r->files, err) : MURAL_OK;
-	if (status == MURAL_OK && r->rank == 0)
-		status = mu_run_files_sync(&r->files, err);
+	const mural_status status = r->rank == 0 ? mu_run_files_check(&r->files, err) : MURAL_OK;
+	const mu_checkpoint_wish wish = {.run_dir = r->folder,
+	                                 .keep = r->config->checkpoint.keep,
+	                                 .totals = &r->totals,
+	                                 .tables = {sync_tables, &r->files}};
 	MU_TRY(mu_comm_agree(r->comm, status, err));
-	return mu_checkpoint_begin(r->engine, r->folder, r->config->checkpoint.keep, &r->totals, err);
+	return mu_checkpoint_begin(r->engine, &wish, err);
 }
 
 static void pass_on_wishes(mu_run *r)

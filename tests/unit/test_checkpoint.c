@@ -2,6 +2,7 @@
  * kept, chosen and removed as promised. timeout: 300
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -184,7 +185,10 @@ static void a_set_brings_everything_back(void **state)
 	                                       .waited = 3},
 	                        .epochs = rows,
 	                        .n_epochs = 2};
-	assert_int_equal(mu_checkpoint_begin(a.engine, folder, 2, &totals, NULL), MURAL_OK);
+	assert_int_equal(mu_checkpoint_begin(a.engine,
+	                                     &(mu_checkpoint_wish){.run_dir = folder, .keep = 2, .totals = &totals},
+	                                     NULL),
+	                 MURAL_OK);
 	totals.n_epochs = 1; /* begin has a copy of the history as well */
 	rows[0].epoch = 9;
 	assert_int_equal(mural_checkpoint_poll(a.engine, true, NULL, NULL), MURAL_OK);
@@ -244,9 +248,7 @@ static void a_set_is_of_one_moment(void **state)
 		assert_int_equal(mural_checkpoint_begin(a.engine, folder, 9, NULL), MURAL_OK);
 		step(&a);
 		assert_int_equal(mural_checkpoint_poll(a.engine, false, &underway, NULL), MURAL_OK);
-		if (underway)
-			assert_false(exists(sets));
-		else
+		if (!underway)
 			assert_true(exists(sets));
 	}
 	assert_true(exists(1) && exists(2)); /* begin waits for the one before */
@@ -354,6 +356,85 @@ static void a_write_that_fails_is_told(void **state)
 		assert_true(exists(3) && !exists(4) && !anything_unfinished());
 		mu_checkpoint_clear(folder);
 	}
+}
+
+typedef struct tables {
+	int calls;
+	pthread_t thread;
+	bool too_late; /* the set had its name already */
+	mural_status status;
+} tables;
+
+static mural_status sync_tables(const void *of, mural_error *err)
+{
+	tables *t = (tables *)of; /* NOLINT: the test's own, and not constant */
+	t->calls++;
+	t->thread = pthread_self();
+	t->too_late = exists(2);
+	return t->status == MURAL_OK ? MURAL_OK : mu_fail(err, t->status, "steps.csv", "cannot write the table");
+}
+
+/* The run's tables are synced by the thread that writes, before the set gets its name; what they cannot do, the set cannot. */
+static void tables_come_first(void **state)
+{
+	(void)state;
+	training t;
+	mural_error err = {0};
+	tables watched = {.status = MURAL_FAILED};
+	const mu_checkpoint_wish wish = {.run_dir = folder, .keep = 9, .tables = {sync_tables, &watched}};
+	create(&t, NULL, NULL);
+	begin(&t);
+	step(&t);
+	step(&t);
+	assert_int_equal(mu_checkpoint_begin(t.engine, &wish, &err), MURAL_OK);
+	assert_int_equal(mural_checkpoint_poll(t.engine, true, NULL, &err), MURAL_FAILED);
+	assert_string_equal(err.where, "steps.csv");
+	assert_non_null(strstr(err.context, "while writing the checkpoint of step 2; "));
+	assert_false(exists(2) || anything_unfinished());
+	watched.status = MURAL_OK;
+	assert_int_equal(mu_checkpoint_begin(t.engine, &wish, NULL), MURAL_OK);
+	assert_int_equal(mural_checkpoint_poll(t.engine, true, NULL, NULL), MURAL_OK);
+	assert_true(exists(2) && watched.calls == 2 && !watched.too_late);
+	assert_false(pthread_equal(watched.thread, pthread_self()));
+	destroy(&t);
+}
+
+/* What goes wrong when the set gets its name is told by a later poll, too, and by name. */
+static void a_name_that_cannot_be_given_is_told(void **state)
+{
+	(void)state;
+	training t;
+	mural_error err = {0};
+	char path[MU_CHECKPOINT_FILE];
+	mural_checkpoint_choice choice;
+	create(&t, NULL, NULL);
+	begin(&t);
+	step(&t);
+	assert_int_equal(mural_checkpoint_save(t.engine, folder, 9, NULL), MURAL_OK);
+	snprintf(path, sizeof path, "%s/checkpoints/latest", folder);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0777), 0);
+	step(&t);
+	bool underway = true;
+	mural_status status = mural_checkpoint_begin(t.engine, folder, 9, &err);
+	while (underway && status == MURAL_OK)
+		status = mural_checkpoint_poll(t.engine, false, &underway, &err);
+	assert_int_equal(status, MURAL_FAILED);
+	assert_false(underway);
+	assert_string_equal(err.where, path);
+	assert_non_null(
+	        strstr(err.context, "while the checkpoint of step 2 got its name; earlier ones are as they were"));
+	assert_int_equal(mural_checkpoint_poll(t.engine, true, &underway, NULL), MURAL_OK); /* told once */
+	assert_false(underway);
+	assert_true(exists(1) && exists(2));
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_int_equal(choice.step, 2);
+	assert_int_equal(rmdir(path), 0);
+	step(&t);
+	assert_int_equal(mural_checkpoint_save(t.engine, folder, 9, NULL), MURAL_OK);
+	assert_int_equal(mural_checkpoint_find(&choice, folder, NULL), MURAL_OK);
+	assert_true(choice.step == 3 && !choice.refused[0]);
+	destroy(&t);
 }
 
 static void expect_refused(uint64_t number, const char *name)
@@ -523,7 +604,11 @@ static void run_with_best(const uint64_t *best_at, size_t n, unsigned keep)
 		step(&t);
 		totals.validation.last = (mu_validated){i + 1, 0.5, 0.1, 0.9};
 		totals.validation.best = (mu_validated){best_at[i], 0.25, (double)best_at[i] / 100, 1};
-		assert_int_equal(mu_checkpoint_begin(t.engine, folder, keep, &totals, NULL), MURAL_OK);
+		assert_int_equal(
+		        mu_checkpoint_begin(t.engine,
+		                            &(mu_checkpoint_wish){.run_dir = folder, .keep = keep, .totals = &totals},
+		                            NULL),
+		        MURAL_OK);
 		assert_int_equal(mural_checkpoint_poll(t.engine, true, NULL, NULL), MURAL_OK);
 	}
 	destroy(&t);
@@ -711,6 +796,8 @@ int main(void)
 	        cmocka_unit_test_setup(a_set_is_of_one_moment, each),
 	        cmocka_unit_test_setup(a_copy_makes_the_same_files, each),
 	        cmocka_unit_test_setup(a_write_that_fails_is_told, each),
+	        cmocka_unit_test_setup(tables_come_first, each),
+	        cmocka_unit_test_setup(a_name_that_cannot_be_given_is_told, each),
 	        cmocka_unit_test_setup(every_damage_is_refused, each),
 	        cmocka_unit_test_setup(manifests_of_before_are_read, each),
 	        cmocka_unit_test_setup(latest_is_preferred_and_replaced, each),
