@@ -184,9 +184,9 @@ run_emulation() {
 
 run_profiling() {
 	local dir=$work/watched step spans collectives
-	echo "== everything watched: vit_ti_4 on 28 x 28, 2 ranks x 64 images (make demo's training)"
-	"$bin/mural" train --quiet --ranks 2 --threads 1 --batch 128 --model vit_ti_4 --image-size 28 --channels 1 --classes 10 --data synthetic \
-		--synthetic-images 1280 --epochs 1 --run-dir "$dir" --overwrite --timeline "$work/t.json" --timeline-first 3 --timeline-steps 5 \
+	echo "== everything watched: make demo's training, 2 ranks x 64 images"
+	"$bin/mural" train --quiet --config examples/demo.json --ranks 2 --data synthetic --synthetic-images 1280 --epochs 1 \
+		--run-dir "$dir" --overwrite --timeline "$work/t.json" --timeline-first 3 --timeline-steps 5 \
 		--comms-logger --tensorboard >"$dir.log" 2>&1 || { cat "$dir.log" >&2; exit 1; }
 	step=$(column "$dir/steps.csv" data forward backward communication_exposed optimizer)
 	spans=$(grep -o '"ph":"X"' "$work/t.json" | wc -l)
