@@ -15,6 +15,9 @@
 #define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
 
+/* Of blocks so large the rounding to huge pages is nothing; smaller ones may lie beside each other on many ranks. */
+#define LARGE ((size_t)64 << 20)
+
 /* Handles carry no state: one address serves for all. */
 static char host_handle, host_queue;
 
@@ -53,7 +56,7 @@ static mural_status host_facts(mu_device_handle *device, mu_device_facts *facts,
 	return MURAL_OK;
 }
 
-/* Anonymous mappings: zero pages until touched, huge pages where the system gives them, returned whole. */
+/* Anonymous mappings: zero pages until touched, huge pages where the system gives them to who asks, returned whole. */
 static mural_status host_allocate(mu_device_handle *device, mu_memory kind, size_t bytes, void **memory,
                                   mural_error *err)
 {
@@ -63,6 +66,8 @@ static mural_status host_allocate(mu_device_handle *device, mu_memory kind, size
 	if (p == MAP_FAILED)
 		return mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "the host gave no %s of memory (%s available)",
 		               MU_SIZE(bytes), MU_SIZE(mu_proc_bytes("/proc/meminfo", "MemAvailable")));
+	if (bytes >= LARGE)
+		madvise(p, bytes, MADV_HUGEPAGE); /* a wish: old or small kernels refuse */
 	*memory = p;
 	return MURAL_OK;
 }
