@@ -192,13 +192,25 @@ static mural_status take_labels(mural_weights *w, const sidecar *s, mural_error 
 	return MURAL_OK;
 }
 
+/* A file that is no project's own: torchvision has none, and people write one by hand where Mural asks for what tensors cannot tell. In
+ * Hugging Face's words for it, whoever gave the tensors their names. */
+static mural_status take_hints(mural_weights *w, const sidecar *s, mural_error *err)
+{
+	mural_model_config *m = &w->facts.model;
+	MU_TRY(take_sides(s, mu_hjson_member(s->root, "image_size"), &m->image_height, &m->image_width, err));
+	MU_TRY(take_count(s, s->root, "num_attention_heads", &m->heads, err));
+	if (m->heads)
+		snprintf(w->facts.heads_from, sizeof w->facts.heads_from, "config.json");
+	return MURAL_OK;
+}
+
 static mural_status take_huggingface(mural_weights *w, const sidecar *s, mural_error *err)
 {
 	mural_model_config *m = &w->facts.model;
 	const char *type;
 	MU_TRY(take_text(s, s->root, "model_type", &type, err));
 	if (!type)
-		return MURAL_OK;
+		return take_hints(w, s, err);
 	if (strcmp(type, "vit") != 0)
 		return bad(s, mu_hjson_member(s->root, "model_type"), "vit: no other model's weights can be read", err);
 	MU_TRY(agree(s, s->root, "hidden_size", m->width, err));
@@ -374,7 +386,7 @@ static mural_status take_timm(mural_weights *w, const sidecar *s, mural_error *e
 	const char *architecture, *pool;
 	MU_TRY(take_text(s, s->root, "architecture", &architecture, err));
 	if (!architecture || is_null(cfg))
-		return MURAL_OK;
+		return take_hints(w, s, err);
 	MU_TRY(take_text(s, s->root, "global_pool", &pool, err));
 	if (pool && strcmp(pool, m->pool == MURAL_POOL_MEAN ? "avg" : "token") != 0 && strcmp(pool, "") != 0)
 		return bad(s, mu_hjson_member(s->root, "global_pool"),
@@ -386,15 +398,6 @@ static mural_status take_timm(mural_weights *w, const sidecar *s, mural_error *e
 		MU_TRY(take_timm_arguments(w, s, arguments, err));
 	MU_TRY(take_timm_preprocess(w, s, cfg, err));
 	return take_timm_labels(w, s, cfg, err);
-}
-
-/* torchvision has no configuration file: the one thing that may be needed can be told in Hugging Face's word for it. */
-static mural_status take_heads(mural_weights *w, const sidecar *s, mural_error *err)
-{
-	MU_TRY(take_count(s, s->root, "num_attention_heads", &w->facts.model.heads, err));
-	if (w->facts.model.heads)
-		snprintf(w->facts.heads_from, sizeof w->facts.heads_from, "config.json");
-	return MURAL_OK;
 }
 
 static mural_status read_one(mural_weights *w, const char *name,
@@ -418,7 +421,7 @@ mural_status mu_weights_read_sidecars(mural_weights *w, mural_error *err)
 	if (w->facts.naming == MURAL_NAMING_JAX)
 		return MURAL_OK; /* shapes tell */
 	if (w->facts.naming == MURAL_NAMING_TORCHVISION)
-		return read_one(w, "config.json", take_heads, err);
+		return read_one(w, "config.json", take_hints, err);
 	MU_TRY(read_one(w, "config.json", take_huggingface, err));
 	return read_one(w, "preprocessor_config.json", take_preprocessor, err);
 }

@@ -271,6 +271,43 @@ static void configuration_files_are_obeyed(void **state)
 	mural_weights_free(weights);
 }
 
+static void write_text(const char *path, const char *text)
+{
+	FILE *out = fopen(path, "w");
+	assert_non_null(out);
+	fputs(text, out);
+	assert_int_equal(fclose(out), 0);
+}
+
+/* Without its project's configuration file nothing tells the heads of such a width; a line that a person writes does, whoever gave the
+ * tensors their names. */
+static void a_configuration_by_hand_is_obeyed(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"timm", "huggingface5", "torchvision_old"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char folder[256], path[512], command[1024];
+		mural_weights *weights;
+		mural_error err = {0};
+		snprintf(folder, sizeof folder, "%s/by-hand-%zu", work, i);
+		snprintf(path, sizeof path, "%s/config.json", folder);
+		snprintf(command, sizeof command, "mkdir %s && cp " FOLDER "%s/model.safetensors %s", folder, names[i],
+		         folder);
+		assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): folders of our own making */
+		assert_int_equal(mural_weights_open(&weights, folder, &err), MURAL_DATA);
+		assert_non_null(strstr(err.message, "put a config.json with num_attention_heads beside them"));
+		write_text(path, "{\"num_attention_heads\": 4, \"image_size\": 16}");
+		weights = open_weights(folder);
+		assert_int_equal(mural_weights_get_facts(weights)->model.heads, 4);
+		assert_string_equal(mural_weights_get_facts(weights)->heads_from, "config.json");
+		mural_weights_free(weights);
+		write_text(path, "{\"num_attention_heads\": 4, \"image_size\": 24}");
+		assert_int_equal(mural_weights_open(&weights, folder, NULL), MURAL_DATA);
+		write_text(path, "{\"num_attention_heads\": \"four\"}");
+		assert_int_equal(mural_weights_open(&weights, folder, NULL), MURAL_DATA);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,6 +316,7 @@ int main(void)
 	        cmocka_unit_test(pth_is_written_as_it_is_read),
 	        cmocka_unit_test(positions_are_resized_as_each_library_does),
 	        cmocka_unit_test(configuration_files_are_obeyed),
+	        cmocka_unit_test(a_configuration_by_hand_is_obeyed),
 	};
 	return cmocka_run_group_tests(tests, open_expected, close_expected);
 }
