@@ -281,7 +281,7 @@ static mural_status make_group(emulated_comm *self, mu_comm *inner, const bool *
 	return status;
 }
 
-/* On the links of its members. It does not know when the parent's use them: whoever has both waits for one before the other. */
+/* On the links of its members. It does not know when the parent's use them: what is long waits for one before the other. */
 static mural_status group(mu_comm *comm, const bool *member_R, mu_comm **made, mural_error *err)
 {
 	emulated_comm *self = inside(comm);

@@ -115,12 +115,13 @@ static bool allocate(mu_balance *b, size_t ranks, size_t nodes)
 {
 	b->rank = calloc(ranks, sizeof *b->rank);
 	b->model = calloc(ranks, sizeof *b->model);
+	b->pooled = calloc(ranks, sizeof *b->pooled);
 	b->seat = calloc(ranks, sizeof *b->seat);
 	b->nodes = calloc(nodes + 1, sizeof *b->nodes);
 	b->room_nodes = calloc(nodes + 1, sizeof *b->room_nodes);
-	int **const shares[] = {&b->shares, &b->better.shares, &b->best.shares, &b->room_shares};
+	int **const shares[] = {&b->shares, &b->better.shares, &b->best.shares, &b->room_shares, &b->room_order};
 	bool **const members[] = {&b->member, &b->better.member, &b->best.member, &b->room_member, &b->leaving};
-	bool fine = b->rank && b->model && b->seat && b->nodes && b->room_nodes;
+	bool fine = b->rank && b->model && b->pooled && b->seat && b->nodes && b->room_nodes;
 	for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
 		fine = (*shares[i] = calloc(ranks, sizeof **shares[i])) && fine;
 	for (size_t i = 0; i < sizeof members / sizeof *members; i++)
@@ -154,6 +155,7 @@ static void fill(mu_balance *b, const mu_balance_settings *s)
 			b->rank[r].micro = 1;
 		mu_balance_model_begin(&b->model[r], s->rank[r].seconds_per_micro, s->rank[r].seconds_per_image);
 	}
+	memcpy(b->pooled, b->model, ranks * sizeof *b->pooled);
 	if (s->shares)
 		memcpy(b->shares, s->shares, ranks * sizeof *b->shares);
 	else
@@ -188,6 +190,7 @@ void mu_balance_free(mu_balance *b)
 		return;
 	free(b->rank);
 	free(b->model);
+	free(b->pooled);
 	free(b->seat);
 	free(b->nodes);
 	free(b->room_nodes);
@@ -195,6 +198,7 @@ void mu_balance_free(mu_balance *b)
 	free(b->member);
 	free(b->room_member);
 	free(b->room_shares);
+	free(b->room_order);
 	free(b->leaving);
 	free_team(&b->better);
 	free_team(&b->best);

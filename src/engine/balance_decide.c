@@ -11,10 +11,12 @@
 #include <string.h>
 
 #include "engine/balance_inside.h"
+#include "engine/balance_pool.h"
 
 static const double LEAST_GAIN = 0.02; /* of a step */
-/* And of leaving ranks out: where links are described, and where they are only measured as if all were alike. */
-static const double REMOVAL_GAIN = 0.01, REMOVAL_GAIN_UNSURE = 0.05;
+/* And of leaving ranks out where links are only measured. Where they are described any gain will do: a team that keeps a rank without
+ * being faster for it is what nobody wants, and leaving it out is never worse than not having had it. */
+static const double REMOVAL_GAIN_UNSURE = 0.05;
 static const double MOST_CAUTION = 8;
 enum {
 	YOUNG = 6, /* decisions at short intervals in the beginning */
@@ -32,7 +34,7 @@ mu_balance_search mu_balance_search_of(const mu_balance *b)
 	                    .global_batch = b->global_batch,
 	                    .grain = b->grain,
 	                    .rank = b->rank,
-	                    .model = b->model,
+	                    .model = b->pooled,
 	                    .member = b->member,
 	                    .network = &b->network},
 	        .bytes = b->network.bytes,
@@ -59,6 +61,16 @@ static void see_models(mu_balance *b, const mu_balance_row *rows)
 			b->decision.drift = model->drift;
 		}
 	}
+}
+
+static void pool(mu_balance *b)
+{
+	mu_balance_problem problem = mu_balance_search_of(b).problem;
+	int members = 0;
+	for (int r = 0; r < b->ranks; r++)
+		members += b->member[r];
+	problem.model = b->model;
+	mu_balance_pool(&problem, b->global_batch / members, b->pooled, b->room_order);
 }
 
 /* The step as it was, and where links are not known, the part of the reduction that nothing hides: what even the
@@ -112,8 +124,8 @@ static double error_of_step(const mu_balance *b, const mu_balance_problem *p)
 		if (mu_balance_expected_of(p, r, b->shares[r]) > mu_balance_expected_of(p, slowest, b->shares[slowest]))
 			slowest = r;
 	int images = b->shares[slowest], micro = b->rank[slowest].micro;
-	double longer = mu_balance_model_seconds(&b->model[slowest], images, micro) *
-	                (1 + 2 * mu_balance_model_error(&b->model[slowest], images, micro));
+	double longer = mu_balance_model_seconds(&b->pooled[slowest], images, micro) *
+	                (1 + 2 * mu_balance_model_error(&b->pooled[slowest], images, micro));
 	double ready = mu_balance_ready(&b->network, longer, mu_balance_micro_batches(images, micro));
 	double step = mu_balance_expected_of(p, slowest, images);
 	return step > 0 ? mu_balance_step_seconds(&b->network, longer, ready, p->reduction) / step - 1 : 0;
@@ -165,7 +177,7 @@ static bool search_is_due(mu_balance *b, double after, double asked)
  * means nothing. */
 static bool consider_removal(mu_balance *b, double after, double noise)
 {
-	double asked = fmax(b->network.nodes ? REMOVAL_GAIN : REMOVAL_GAIN_UNSURE, noise);
+	double asked = b->network.nodes ? 0 : fmax(REMOVAL_GAIN_UNSURE, noise);
 	bool asked_before = b->asked;
 	b->proposed = b->asked = false;
 	if (!search_is_due(b, after, asked))
@@ -220,6 +232,7 @@ const mu_balance_decision *mu_balance_decide(mu_balance *b, const mu_balance_row
 	b->decisions++;
 	b->quiet++;
 	see_models(b, rows);
+	pool(b);
 	see_step(b, rows);
 	judge(b);
 	int unknown = find_unknown(b);

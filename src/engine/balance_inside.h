@@ -13,11 +13,12 @@ struct mu_balance {
 	int *seat;
 	mu_balance_rank *rank; /* [ranks] */
 	mu_balance_model *model; /* [ranks] */
+	mu_balance_model *pooled; /* [ranks] the same for decisions: balance_pool.h */
 	int *shares; /* in force */
 	bool *member;
 	mu_balance_team better, best; /* with all members; with whom a step is shortest */
 	bool *room_member; /* to work in */
-	int *room_shares;
+	int *room_shares, *room_order;
 	mu_link_node *room_nodes;
 
 	/* of the decisions so far */
@@ -33,7 +34,7 @@ struct mu_balance {
 	mu_balance_decision decision;
 };
 
-/* Of the members, with the speeds known so far; works in the balance's room. */
+/* Of the members, with the speeds of the last decision; works in the balance's room. */
 mu_balance_search mu_balance_search_of(const mu_balance *balance);
 
 /* balance_words.c: the decision's reason. */

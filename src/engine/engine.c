@@ -184,6 +184,7 @@ void mural_engine_free(mural_engine *engine)
 {
 	if (!engine)
 		return;
+	mu_news_release(&engine->news, engine->comm); /* while somebody still watches whether it comes */
 	engine->comm->table->watch(engine->comm, NULL);
 	mu_saving_free(engine->saving);
 	mu_feed_release(&engine->train_feed);

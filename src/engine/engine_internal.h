@@ -17,6 +17,7 @@
 #include "device/device.h"
 #include "engine/feed.h"
 #include "engine/ledger.h"
+#include "engine/news.h"
 #include "engine/pace.h"
 #include "engine/reducer.h"
 #include "engine/replay.h"
@@ -76,6 +77,7 @@ struct mural_engine {
 	mu_comm *group; /* who reduces, where somebody is left out; NULL: all, or this rank is left out */
 	bool training;
 	mu_sharing sharing; /* of batches among ranks */
+	mu_news news; /* where somebody is left out */
 
 	mu_pulse pulse; /* of this rank, for the others to watch */
 
@@ -190,8 +192,9 @@ mu_vit_input mu_engine_input(const mural_engine *engine, const mural_data *data,
 mural_status mu_engine_begin_sharing(mural_engine *engine, mural_error *err);
 /* The training's loader, with the shares that are known. */
 mural_status mu_engine_make_loader(mural_engine *engine, mu_loader_settings *settings, mural_error *err);
-/* All ranks, where somebody is left out of the reductions: it learns what the others decided in the step. */
-mural_status mu_engine_share_record(mural_engine *engine, mural_error *err);
+/* All ranks, where somebody is left out of the reductions: it learns what the others decided in the step, and they of its failure or
+ * wish to stop in the step before. status: a member's own. If any rank failed, all return an error. */
+mural_status mu_engine_tell(mural_engine *engine, mural_status status, mural_error *err);
 void mu_engine_close_group(mural_engine *engine);
 /* All ranks, behind a step that counts as done: where shares move they may change for a later step. */
 mural_status mu_engine_share(mural_engine *engine, const mu_step_state *state, mural_error *err);

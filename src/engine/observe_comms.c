@@ -1,16 +1,30 @@
 /* The table of collectives: at the end of a run, and in its result. SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <string.h>
 
 #include "engine/observe.h"
 
-/* All ranks call the same collectives in the same order, so their rows are the same. Waiting is what a row took here beyond the rank
- * where it took least: that one came last and waited for nobody. */
+/* A rank's row of that kind and size; NULL: it has none. */
+static const mu_comm_log_row *find(const mu_comm_log *log, const mu_comm_log_row *like)
+{
+	for (size_t i = 0; i < log->n; i++)
+		if (log->rows[i].collective == like->collective && log->rows[i].bytes == like->bytes)
+			return &log->rows[i];
+	return NULL;
+}
+
+/* Row by row of the first rank's log: who is left out of the reductions has not all of them. Waiting is what a row took here beyond
+ * the rank where it took least: that one came last and waited for nobody. */
 mural_status mu_observe_waiting(mu_observe *o, double *waiting, mural_error *err)
 {
-	for (size_t i = 0; i < o->log.n; i++)
-		waiting[i] = o->log.rows[i].seconds;
-	MU_TRY(mu_comm_all_reduce(o->plain, waiting, o->log.n, MU_F64, MU_MIN, err));
-	for (size_t i = 0; i < o->log.n; i++)
+	mu_comm_log first = o->log;
+	MU_TRY(mu_comm_broadcast(o->plain, &first, sizeof first, 0, err));
+	for (size_t i = 0; i < first.n; i++) {
+		const mu_comm_log_row *own = find(&o->log, &first.rows[i]);
+		waiting[i] = own ? own->seconds : INFINITY;
+	}
+	MU_TRY(mu_comm_all_reduce(o->plain, waiting, first.n, MU_F64, MU_MIN, err));
+	for (size_t i = 0; o->rank == 0 && i < first.n; i++)
 		waiting[i] = o->log.rows[i].seconds - waiting[i];
 	return MURAL_OK;
 }

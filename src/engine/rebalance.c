@@ -66,13 +66,22 @@ void mu_engine_close_group(mural_engine *engine)
 	engine->group = NULL;
 }
 
-mural_status mu_engine_share_record(mural_engine *engine, mural_error *err)
+mural_status mu_engine_tell(mural_engine *engine, mural_status status, mural_error *err)
 {
+	const bool out = mu_sharing_is_out(&engine->sharing);
+	const mu_news_own own = {.out = out, .stop_asked = engine->stop_asked, .status = status};
 	mu_step_record record = *engine->ledger.seen;
-	if (!engine->sharing.any_out)
-		return MURAL_OK;
-	MU_TRY(mu_comm_broadcast(engine->comm, &record, sizeof record, 0, err));
-	return mu_sharing_is_out(&engine->sharing) ? mu_ledger_write(&engine->ledger, &record, err) : MURAL_OK;
+	if (status != MURAL_OK && record.sums.failed == 0) /* a team of one has no sums of its own */
+		record.sums.failed = 1;
+	MU_TRY(mu_news_tell(&engine->news, engine->comm, &own, &record, err));
+	if (out)
+		status = mu_ledger_write(&engine->ledger, &record, err);
+	else
+		engine->ledger.seen->sums.stop_asked = record.sums.stop_asked;
+	if (status != MURAL_OK || record.sums.failed > 0)
+		return mu_comm_agree(engine->comm, status, err);
+	const bool last = engine->steps_done + 1 >= engine->total_steps;
+	return last ? mu_news_settle(&engine->news, engine->comm, err) : MURAL_OK;
 }
 
 mural_status mu_engine_begin_sharing(mural_engine *engine, mural_error *err)

@@ -172,11 +172,30 @@ mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mur
 	mu_reducer_times times;
 	MU_TRY(mu_reducer_finish(&engine->reducer, &times, err));
 	double from = mu_now();
-	MU_TRY(mu_ledger_sum(&engine->ledger, engine->comm, status, engine->stop_asked, err));
+	const bool out = mu_sharing_is_out(&engine->sharing);
+	if (!out) /* whoever reduces sums */
+		MU_TRY(mu_ledger_sum(&engine->ledger, engine->reducer.comm, status, engine->stop_asked, err));
 	mu_trace_span(engine->trace, MU_SPAN_WAIT, 0, span);
 	state->exposed = times.exposed + mu_now() - from;
 	state->hidden = times.hidden;
-	return status == MURAL_OK ? MURAL_OK : mu_comm_agree(engine->comm, status, err);
+	if (status == MURAL_OK)
+		return MURAL_OK;
+	if (!engine->sharing.any_out)
+		return mu_comm_agree(engine->comm, status, err);
+	if (!out)
+		return mu_engine_tell(engine, status, err);
+	mu_news_fail(&engine->news, status, err);
+	return MURAL_OK;
+}
+
+/* What the step came to, on all ranks. status: of this rank's update. */
+static mural_status read_step(mural_engine *engine, mural_status status, mural_error *err)
+{
+	if (!engine->sharing.any_out)
+		return mu_engine_read(engine, status, err);
+	if (status == MURAL_OK && !mu_sharing_is_out(&engine->sharing))
+		status = mu_ledger_read(&engine->ledger, err);
+	return mu_engine_tell(engine, status, err);
 }
 
 static mural_status add_squares(mural_engine *engine, size_t offset, size_t elements, mural_error *err)
@@ -342,8 +361,7 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	mural_status status = mu_sharing_is_out(&engine->sharing) ? MURAL_OK : update(engine, &state, err);
 	if (status == MURAL_OK)
 		mu_feed_ahead(&engine->train_feed, engine->loader, &state.data); /* while the device works */
-	MU_TRY(mu_engine_read(engine, status, err));
-	MU_TRY(mu_engine_share_record(engine, err));
+	MU_TRY(read_step(engine, status, err));
 	mu_feed_give_back(&engine->train_feed);
 	status = check_record(engine, &state, err);
 	if (status != MURAL_OK)

@@ -66,6 +66,9 @@ same_training with without
 grep -q '"share": 0, "reduces": false' "$work/without/result.json" || fail "the result does not tell who was left out"
 mpirun -n 3 "$program" train "${task[@]}" --run-dir "$work/without" --resume auto --batch 8 --balance auto --epochs 4 \
 	--synthetic-images 125 --val 0.2 &>"$work/out" || fail "what a team without a rank left does not go on: $(cat "$work/out")"
+printf '%s\n' 'step,from_step,shares,reason' '0,1,4 - 4,begins' >"$work/never.csv" # out from the first step on: its log of collectives is another one
+train 3 never --batch 8 --max-steps 9 --balance "replay:$work/never.csv" --comms-logger
+expect '^all_reduce +12.5 KiB +9 ' "$work/never.out"
 printf '%s\n' '30,31,3 2 3,,,,,goes on' >>"$work/out.csv"
 refuse 3 'leave rank 1 out and take it in again from step 31 on' --batch 8 --epochs 3 --balance "replay:$work/out.csv"
 
