@@ -44,7 +44,7 @@ lines() {
 stuck='is stuck: nothing done for [0-9]+ s; last operation: reading images for the micro-batch \(2\), step 17$'
 silent='was not heard of for [0-9]+ s: its process is stopped or its host is lost; last operation: '
 
-for mode in busy slow rest; do
+for mode in busy slow rest group; do
 	run 0 $mode 1
 	expect '^sum 6 of 3 ranks$' "$work/out"
 	lines 0

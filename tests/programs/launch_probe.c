@@ -19,6 +19,7 @@
  *     busy RANK    RANK computes for three times as long as a stuck one may, then all are well
  *     slow RANK    RANK sleeps as long, with a sign of life now and then
  *     rest RANK    RANK sleeps as long and has nothing to do
+ *     group RANK   RANK comes as late to the making of a group
  *     again        watching ends and begins again, with silence in between
  * SPDX-License-Identifier: MIT */
 #include <signal.h>
@@ -142,6 +143,17 @@ static mural_status watch_again(void)
 	return sum();
 }
 
+static mural_status make_group(void)
+{
+	const bool members[] = {true, true, false};
+	mu_comm *group;
+	mural_status status = size == 3 ? comm->table->group(comm, members, &group, &err)
+	                                : mu_fail(&err, MURAL_USAGE, NULL, "the group is for 3 ranks");
+	if (status == MURAL_OK && group)
+		group->table->close(group);
+	return status;
+}
+
 /* The modes of ranks that watch each other. */
 static mural_status run_watched(const char *mode, int who)
 {
@@ -153,7 +165,9 @@ static mural_status run_watched(const char *mode, int who)
 	if (strcmp(mode, "stuck") == 0 || strcmp(mode, "loop") == 0)
 		return loop();
 	if (rank == who)
-		MU_TRY(take_long(mode));
+		MU_TRY(take_long(strcmp(mode, "group") == 0 ? "slow" : mode));
+	if (strcmp(mode, "group") == 0)
+		MU_TRY(make_group());
 	return sum();
 }
 
