@@ -51,6 +51,22 @@ typedef struct mu_pending {
 
 typedef mural_comm_facts mu_comm_facts;
 
+/* For whom the ranks wait, of all the one most to blame: a later kind before an earlier one, then the longer time. */
+typedef enum mu_stall_kind {
+	MU_STALL_NONE, /* for nobody in particular */
+	MU_STALL_WORKS, /* it computes: so long since it last took part in a collective. Any usual step looks so */
+	MU_STALL_STUCK, /* it has something to do, and so long nothing of it was done */
+	MU_STALL_SILENT /* so long nothing was heard of it */
+} mu_stall_kind;
+
+typedef struct mu_comm_stall {
+	mu_stall_kind kind;
+	int rank;
+	double seconds;
+	uint64_t number, step; /* as in mu_pulse, and what it does: by the last that was heard */
+	char doing[64], host[64], device[128];
+} mu_comm_stall;
+
 /* What the ranks watch of each other. Every rank hears the one before it (rank 0 the last one) and gives up when that one
  *     - was not heard of for `seconds`: stopped, swapped out, its host or the way there lost;
  *     - says of itself for `seconds` that it has something to do (its pulse is marked), waits for no other rank, gets nothing done
@@ -61,6 +77,10 @@ typedef struct mu_comm_watch {
 	double seconds;
 	mu_pulse *
 	        pulse; /* borrowed until the watch ends; only looked at, but an emulated comm beats it while links are waited out */
+	/* Hears all the while, from another thread, for whom the ranks wait; must be quick and use no comm. Not called any more once the
+	 * watch has ended. NULL: nobody wants to know. */
+	void (*stalled)(const mu_comm_stall *stall, void *argument);
+	void *argument;
 } mu_comm_watch;
 
 typedef struct mu_comm_table {

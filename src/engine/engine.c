@@ -128,7 +128,10 @@ static mural_status first_state(mural_engine *engine, mural_error *err)
 static void begin_watch(mural_engine *engine)
 {
 	mu_device_facts facts = {0};
-	mu_comm_watch watch = {.seconds = engine->config.run.hang_seconds, .pulse = &engine->pulse};
+	mu_comm_watch watch = {.seconds = engine->config.run.hang_seconds,
+	                       .pulse = &engine->pulse,
+	                       .stalled = mu_stall_hear,
+	                       .argument = &engine->stall};
 	if (engine->device.table->facts(engine->device.handle, &facts, NULL) == MURAL_OK)
 		snprintf(engine->pulse.device, sizeof engine->pulse.device, "%s", facts.name);
 	engine->comm->table->watch(engine->comm, &watch);
@@ -142,6 +145,7 @@ static mural_engine *make(const mural_engine_settings *settings, const mu_ops *o
 	engine->config = *settings->config;
 	engine->in_order = engine->config.data;
 	engine->in_order.shuffle = false;
+	mu_stall_init(&engine->stall, engine->config.run.hang_seconds);
 	engine->report = settings->report;
 	engine->comm = settings->comm;
 	engine->ranks = settings->comm->table->facts(settings->comm);
@@ -199,6 +203,7 @@ void mural_engine_free(mural_engine *engine)
 	mu_replay_release(&engine->replayed_update, &engine->device);
 	mu_engine_release_memory(engine);
 	mu_sharing_release(&engine->sharing);
+	mu_stall_release(&engine->stall);
 	if (engine->context)
 		engine->ops->close(engine->context);
 	mu_device_close(&engine->device);

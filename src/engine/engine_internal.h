@@ -22,6 +22,7 @@
 #include "engine/reducer.h"
 #include "engine/replay.h"
 #include "engine/sharing.h"
+#include "engine/stall.h"
 #include "engine/store.h"
 #include "kernels/ops.h"
 #include "model/vit.h"
@@ -80,6 +81,7 @@ struct mural_engine {
 	mu_news news; /* where somebody is left out */
 
 	mu_pulse pulse; /* of this rank, for the others to watch */
+	mu_stall_watch stall; /* for whom they wait */
 
 	mu_vit vit;
 	mu_device device;

@@ -304,6 +304,7 @@ static mural_status finish(mu_run *r, mural_train_result *result, mural_error *e
 		                          .config = r->config,
 		                          .report = r->report,
 		                          .engine = r->engine,
+		                          .stall = &r->engine->stall,
 		                          .totals = &r->totals,
 		                          .test = r->test,
 		                          .classes = &r->tested.classes,
@@ -320,6 +321,8 @@ static mural_status finish(mu_run *r, mural_train_result *result, mural_error *e
 
 static void release(mu_run *r)
 {
+	if (r->engine)
+		mu_stall_listen(&r->engine->stall, NULL, NULL);
 	mu_progress_finish(&r->progress);
 	mural_engine_free(r->engine);
 	mu_observe_release(&r->observe);
@@ -355,6 +358,7 @@ mural_status mural_train_run(const mural_config *config, const mural_config_repo
 	mural_status status = begin(&r, err);
 	if (status == MURAL_OK) {
 		announce(&r);
+		mu_run_watch_stalls(&r);
 		status = observe(&r, err);
 		if (status == MURAL_OK)
 			status = mu_comm_agree(r.comm, mu_run_balance_begin(&r, err), err);

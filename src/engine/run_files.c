@@ -17,8 +17,8 @@
 #include "engine/run_balance.h"
 #include "engine/run_emulate.h"
 
-static const char *const names[] = {"config.json", "steps.csv",   "metrics.csv", "validation.csv",
-                                    "energy.csv",  "balance.csv", "result.json", "weights.safetensors"};
+static const char *const names[] = {"config.json", "steps.csv",  "metrics.csv", "validation.csv",     "energy.csv",
+                                    "balance.csv", "stalls.csv", "result.json", "weights.safetensors"};
 #define NAMES (sizeof names / sizeof *names)
 
 static void path_of(const mu_run_files *files, const char *name, char *path, size_t size)
@@ -324,6 +324,7 @@ static void write_result(mu_json *json, const mu_run_summary *summary)
 		mu_json_number(json, mu_phase_text((mu_phase)phase), summary->totals->phase_seconds[phase]);
 	mu_json_object_end(json);
 	mu_run_load_write(summary->load, json);
+	mu_stall_write(summary->stall, json);
 	write_epochs(json, summary);
 	mu_class_report_write(json, summary->classes, summary->test);
 	mu_observe_write_result(summary->observe, json);

@@ -7,6 +7,7 @@
 #include "engine/run_totals.h"
 #include "engine/run_load.h"
 #include "engine/run_energy.h"
+#include "engine/stall.h"
 #include "monitor/balance_csv.h"
 #include "monitor/energy_csv.h"
 #include "monitor/metrics_csv.h"
@@ -29,6 +30,7 @@ typedef struct mu_run_summary {
 	const mural_config *config;
 	const mural_config_report *report; /* may be NULL */
 	const mural_engine *engine;
+	mu_stall_watch *stall;
 	const mu_run_totals *totals;
 	const mural_data *test;
 	const mu_class_report *classes,

@@ -6,6 +6,7 @@
  *     run_validate.c validation images, best weights, early stopping, the tests at the end
  *     run_emulate.c  the cluster that it stands for
  *     run_load.c  how evenly the ranks were loaded
+ *     run_stall.c    a rank that stalls
  *     run_balance.h  unequal shares, as people see them
  * SPDX-License-Identifier: MIT */
 #ifndef MU_ENGINE_RUN_INTERNAL_H
@@ -69,6 +70,8 @@ mural_status mu_run_test_best(mu_run *r, mural_error *err);
 mural_status mu_run_emulate(mu_run *r, mural_error *err);
 /* Rank 0, at the end: how well this machine kept up with it; result.json's member. */
 void mu_run_tell_emulation(mu_run *r);
+/* With the folder open: says from now on who is waited for. */
+void mu_run_watch_stalls(mu_run *r);
 /* All ranks: until the last step. MURAL_STOPPED, on all ranks, with a checkpoint written. */
 mural_status mu_run_train(mu_run *r, mural_error *err);
 

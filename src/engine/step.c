@@ -355,6 +355,7 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	mu_trace_step(engine->trace, engine->steps_done + 1);
 	double from = mu_now();
 	mu_step_state state;
+	mu_stall_step_begins(&engine->stall);
 	MU_TRY(mu_engine_gradients(engine, &state, err));
 	double update_from = mu_now();
 	mu_pulse_mark(&engine->pulse, "optimizer", 0);
@@ -369,6 +370,7 @@ mural_status mural_engine_step(mural_engine *engine, mural_step_facts *facts, mu
 	engine->steps_done++;
 	MU_TRY(mu_engine_share(engine, &state, err));
 	mu_pulse_rest(&engine->pulse);
+	mu_stall_step_ends(&engine->stall);
 	fill_facts(engine, &state, facts);
 	double end = mu_now();
 	mu_trace_add(engine->trace, MU_SPAN_OPTIMIZER, 0, 0, update_from, end);

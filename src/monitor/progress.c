@@ -17,7 +17,7 @@
 
 void mu_progress_init(mu_progress *progress, const mu_progress_settings *settings)
 {
-	*progress = (mu_progress){.settings = *settings, .shown_seconds = -1};
+	*progress = (mu_progress){.settings = *settings, .shown_seconds = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 }
 
 void mu_duration_text(double seconds, char *text, size_t size)
@@ -167,11 +167,9 @@ static void print_point(mu_progress *progress, const mu_progress_point *point)
 	print_line(progress, line);
 }
 
-void mu_progress_step(mu_progress *progress, const mu_progress_point *point)
+static void show_step(mu_progress *progress, const mu_progress_point *point)
 {
 	const mu_progress_settings *settings = &progress->settings;
-	if (!settings->out)
-		return;
 	measure_rate(progress, point);
 	double since = progress->shown_seconds < 0 ? INFINITY : point->seconds - progress->shown_seconds;
 	bool asked = settings->steps_per_print > 0 && point->step % settings->steps_per_print == 0;
@@ -188,6 +186,31 @@ void mu_progress_step(mu_progress *progress, const mu_progress_point *point)
 	progress->shown_seconds = point->seconds;
 }
 
+void mu_progress_step(mu_progress *progress, const mu_progress_point *point)
+{
+	if (!progress->settings.out)
+		return;
+	pthread_mutex_lock(&progress->lock);
+	show_step(progress, point);
+	pthread_mutex_unlock(&progress->lock);
+}
+
+void mu_progress_wait(mu_progress *progress, const char *text)
+{
+	const mu_progress_settings *settings = &progress->settings;
+	if (!settings->out)
+		return;
+	pthread_mutex_lock(&progress->lock);
+	if (settings->columns > 0) {
+		fprintf(settings->out, "\r%.*s\033[K", settings->columns - 1, text);
+		fflush(settings->out);
+		progress->bar_shown = true;
+	} else {
+		print_line(progress, text);
+	}
+	pthread_mutex_unlock(&progress->lock);
+}
+
 void mu_progress_line(mu_progress *progress, const char *format, ...)
 {
 	char text[LINE_SIZE];
@@ -197,16 +220,20 @@ void mu_progress_line(mu_progress *progress, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
+	pthread_mutex_lock(&progress->lock);
 	print_line(progress, text);
+	pthread_mutex_unlock(&progress->lock);
 }
 
 void mu_progress_finish(mu_progress *progress)
 {
-	if (!progress->bar_shown)
-		return;
-	fputc('\n', progress->settings.out);
-	fflush(progress->settings.out);
-	progress->bar_shown = false;
+	pthread_mutex_lock(&progress->lock);
+	if (progress->bar_shown) {
+		fputc('\n', progress->settings.out);
+		fflush(progress->settings.out);
+		progress->bar_shown = false;
+	}
+	pthread_mutex_unlock(&progress->lock);
 }
 
 /* A width between 20 and LINE_SIZE columns, 0 if the text is not a number. */

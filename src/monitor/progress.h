@@ -5,7 +5,7 @@
  * With a loss scale, and once steps were left out, also:  "scale 4096  skipped 3". Where ranks wait for a slow one, who it is.
  *
  * It prints only to the FILE that the command gives, and only on the rank that the command chooses; a NULL FILE is
- * silence. Times come from the caller, so what is printed is a pure function of what is passed in.
+ * silence. Any thread may call it. Times come from the caller, so what is printed is a pure function of what is passed in.
  *
  *     mu_progress progress;
  *     mu_progress_init(&progress, &settings);
@@ -16,6 +16,7 @@
 #ifndef MU_MONITOR_PROGRESS_H
 #define MU_MONITOR_PROGRESS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,12 +53,15 @@ typedef struct mu_progress {
 	double last_seconds;
 	double shown_seconds; /* when something was printed last; negative: never */
 	bool bar_shown; /* the cursor stands behind a bar */
+	pthread_mutex_t lock;
 } mu_progress;
 
 void mu_progress_init(mu_progress *progress, const mu_progress_settings *settings);
 void mu_progress_step(mu_progress *progress, const mu_progress_point *point);
 /* A whole line of its own; a bar moves below it. */
 MU_PRINTF(2, 3) void mu_progress_line(mu_progress *progress, const char *format, ...);
+/* What is waited for, in the bar's place until the next step draws it again; a line where there is no terminal. */
+void mu_progress_wait(mu_progress *progress, const char *text);
 /* Leaves the last bar on its own line. */
 void mu_progress_finish(mu_progress *progress);
 

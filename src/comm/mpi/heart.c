@@ -5,11 +5,16 @@
  * The comm thread carries them, so they go on while the others compute. A beat has all that a message about its sender needs,
  * because after the last one there is nobody to ask. The last beat of a watch says goodbye: from then on silence is no news.
  *
+ * Each beat also tells for whom the ranks wait, by what its sender knows of itself and heard from those before it: so the news of a
+ * rank that stalls goes around the ring, and every rank can tell of it while it lasts. Who waits long beats more often, and news are
+ * fast then. A rumour about the hearer itself is dropped, and one that a silent rank told last: nothing circulates for ever.
+ *
  * Only time counts that this thread was awake in: after a pause of the whole process (a laptop's lid, SIGSTOP) nobody is accused of
  * having been silent meanwhile. What keeps a rank from being stuck is judged by itself: see tell().
  * SPDX-License-Identifier: MIT */
 #include "comm/mpi/inside.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -22,6 +27,9 @@ static const double PER_LIMIT = 10; /* beats */
 static const double LONGEST_PAUSE = 2; /* seconds between beats */
 static const double BUSY =
         0.01; /* of a processor: more is work, if only of a process that gets hardly any; the comm thread is not counted */
+static const double LONG_WAIT = 0.5, FAST_PAUSE = 0.1; /* seconds: who waits so long beats so often */
+static const double OF_LIMIT =
+        0.1; /* a rank is stuck or silent, for a stall to be told, from so much of the limit on */
 static const double PATIENCE = 5; /* seconds for a failure to be picked up in a collective, before all are ended */
 static const double PARTING = 10; /* seconds for the goodbye of the rank before this one */
 
@@ -63,6 +71,9 @@ static void tell(mu_mpi_comm *comm, double awake)
 	uint64_t beats = h->beats;
 	pthread_mutex_lock(&comm->lock);
 	bool waits = h->waiting > 0;
+	if (h->waits != h->waits_seen)
+		h->works = 0;
+	h->waits_seen = h->waits;
 	beat->watched = h->on;
 	if (h->on && h->pulse) {
 		const mu_pulse *pulse = h->pulse;
@@ -76,10 +87,49 @@ static void tell(mu_mpi_comm *comm, double awake)
 	double processor = processor_seconds();
 	bool gets_on = waits || !doing || beats != h->beats || processor - h->processor > BUSY * awake;
 	beat->idle = gets_on ? 0 : beat->idle + awake;
+	h->works = waits ? fmin(h->works, 0) - awake : fmax(h->works, 0) + awake;
 	h->beats = beats;
 	h->processor = processor;
 	snprintf(beat->doing, sizeof beat->doing, "%s", waits ? "waiting for other ranks" : doing ? doing : "");
 	snprintf(beat->host, sizeof beat->host, "%.63s", comm->world.facts.host);
+}
+
+static bool is_worse(const mu_comm_stall *a, const mu_comm_stall *b)
+{
+	return a->kind != b->kind ? a->kind > b->kind : a->seconds > b->seconds;
+}
+
+/* A rank by its beat. */
+static mu_comm_stall blame(const mu_mpi_beat *beat, int rank, mu_stall_kind kind, double seconds)
+{
+	mu_comm_stall stall = {
+	        .kind = kind, .rank = rank, .seconds = seconds, .number = beat->number, .step = beat->step};
+	snprintf(stall.doing, sizeof stall.doing, "%s", beat->doing);
+	snprintf(stall.host, sizeof stall.host, "%s", beat->host);
+	snprintf(stall.device, sizeof stall.device, "%s", beat->device);
+	return stall;
+}
+
+/* This rank, the one before it, and those of whom that one has heard. */
+static void find_worst(mu_mpi_comm *comm, double limit)
+{
+	mu_mpi_heart *h = &comm->heart;
+	const mu_mpi_beat *heard = &h->heard;
+	const int own = comm->world.facts.rank;
+	mu_comm_stall *worst = &h->out.worst;
+	*worst = (mu_comm_stall){.rank = own};
+	if (h->out.idle > OF_LIMIT * limit)
+		*worst = blame(&h->out, own, MU_STALL_STUCK, h->out.idle);
+	else if (h->works > 0 && h->out.doing[0])
+		*worst = blame(&h->out, own, MU_STALL_WORKS, h->works);
+	if (!heard->watched)
+		return;
+	if (h->silent > OF_LIMIT * limit + 2 * pause_between(limit)) {
+		const mu_comm_stall silent = blame(heard, neighbour(comm, -1), MU_STALL_SILENT, h->silent);
+		*worst = is_worse(&silent, worst) ? silent : *worst;
+	} else if (heard->worst.rank != own && is_worse(&heard->worst, worst)) {
+		*worst = heard->worst;
+	}
 }
 
 /* Sends h->out once the one before it is gone; *sent tells. A rank that does not listen so gets no heap of beats. */
@@ -126,6 +176,7 @@ static int begin(mu_mpi_comm *comm)
 	int code = h->receiving == MPI_REQUEST_NULL ? listen(comm) : MPI_SUCCESS;
 	h->alive = true;
 	h->heard = (mu_mpi_beat){.watched = true};
+	h->works = 0;
 	h->out = (mu_mpi_beat){0};
 	h->silent = 0;
 	h->last = mu_now();
@@ -197,16 +248,21 @@ int mu_mpi_heart_round(mu_mpi_comm *comm)
 	if (awake > 2 * pause)
 		awake = 2 * pause;
 	h->last = now;
-	h->due = now + pause;
 	tell(comm, awake);
-	if (!code)
-		code = send(comm, &sent);
+	h->due = now + (h->works < -LONG_WAIT && pause > FAST_PAUSE ? FAST_PAUSE : pause);
 	if (!code)
 		code = hear(comm);
+	find_worst(comm, limit);
+	if (!code)
+		code = send(comm, &sent);
 	if (code)
 		return code;
 	h->alive = h->out.watched || !sent; /* the goodbye has to get through */
 	h->silent += awake;
+	pthread_mutex_lock(&comm->lock); /* the watch does not end meanwhile */
+	if (h->stalled && h->on)
+		h->stalled(&h->out.worst, h->argument);
+	pthread_mutex_unlock(&comm->lock);
 	if (!h->out.watched)
 		return MPI_SUCCESS;
 	if (h->accused == 0 && h->heard.watched && (h->silent > limit || h->heard.idle > limit))

@@ -72,6 +72,7 @@ typedef enum mu_mpi_order { MU_MPI_RUN, MU_MPI_CLOSE, MU_MPI_ABORT } mu_mpi_orde
 typedef struct mu_mpi_beat {
 	bool watched; /* false: goodbye */
 	double idle; /* seconds without anything done */
+	mu_comm_stall worst; /* for whom the ranks wait, as far as this one and those before it know */
 	uint64_t number, step; /* as in mu_pulse */
 	char doing[64], host[64], device[128];
 } mu_mpi_beat;
@@ -81,7 +82,10 @@ typedef struct mu_mpi_heart {
 	bool on; /* the caller wants it */
 	double seconds;
 	const mu_pulse *pulse;
+	void (*stalled)(const mu_comm_stall *stall, void *argument);
+	void *argument;
 	int waiting; /* callers' threads that sleep for a collective */
+	uint64_t waits; /* how often one began to */
 
 	/* The comm thread's: */
 	bool alive; /* until the goodbye is sent */
@@ -89,7 +93,8 @@ typedef struct mu_mpi_heart {
 	double silent; /* seconds since the last beat was heard */
 	double accused; /* mu_now() of this rank's giving up, or 0 */
 	double processor; /* seconds by the last round, and the pulse's count */
-	uint64_t beats;
+	uint64_t beats, waits_seen; /* by the last round */
+	double works; /* seconds since a thread last waited for a collective; below 0: so long one waits for the same */
 	mu_mpi_beat out, sent, in, heard; /* made; in flight; being received; the last one */
 	MPI_Request sending, receiving;
 } mu_mpi_heart;

@@ -159,6 +159,7 @@ static mural_status post(mu_comm *base, mu_mpi_job job, size_t bytes, mu_pending
 	pthread_mutex_lock(&comm->lock);
 	mu_mpi_job *slot;
 	comm->heart.waiting++;
+	comm->heart.waits++;
 	while ((slot = &comm->ring[comm->posted % MU_MPI_RING])->busy && comm->failure.status == MURAL_OK)
 		pthread_cond_wait(&comm->done, &comm->lock);
 	comm->heart.waiting--;
@@ -258,6 +259,7 @@ static mural_status wait_finished(mu_comm *base, mu_pending *pending, mural_erro
 	mu_mpi_comm *comm = inside(base);
 	pthread_mutex_lock(&comm->lock);
 	comm->heart.waiting++;
+	comm->heart.waits++;
 	while (in_flight(comm, pending) && comm->failure.status == MURAL_OK)
 		pthread_cond_wait(&comm->done, &comm->lock);
 	comm->heart.waiting--;
@@ -294,6 +296,8 @@ static void mpi_watch(mu_comm *base, const mu_comm_watch *watch)
 	pthread_mutex_lock(&comm->lock);
 	comm->heart.on = watch && watch->seconds > 0;
 	comm->heart.pulse = watch ? watch->pulse : NULL;
+	comm->heart.stalled = watch ? watch->stalled : NULL;
+	comm->heart.argument = watch ? watch->argument : NULL;
 	if (comm->heart.on)
 		comm->heart.seconds = watch->seconds;
 	pthread_cond_signal(&comm->work);
