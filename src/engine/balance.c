@@ -146,9 +146,9 @@ static void fill(mu_balance *b, const mu_balance_settings *s)
 		memcpy(b->seat, s->network.seat, ranks * sizeof *b->seat);
 		b->network.nodes = b->nodes;
 		b->network.seat = b->seat;
-	} else {
-		b->network.overlap = false; /* balance_links.h */
 	}
+	if (!mu_balance_described(&s->network))
+		b->network.overlap = false; /* balance_links.h */
 	for (int r = 0; r < s->ranks; r++) {
 		b->member[r] = true;
 		if (b->rank[r].micro < 1)

@@ -45,6 +45,9 @@ bool mu_balance_slow_link(const mu_balance_search *search, int rank)
 	for (int r = 0; r < search->problem.ranks; r++)
 		if (search->problem.member[r] && network->seat[r] != network->seat[rank])
 			others = fmin(others, network->nodes[network->seat[r]].uplink.bytes_per_second);
+	/* Of two nodes that were looked at nobody knows whose link it is: it is what joins the later one. */
+	if (network->probed && network->n_nodes == 2)
+		return network->seat[rank] == 1;
 	return isfinite(others) && own.bytes_per_second * 1.25 <= others;
 }
 

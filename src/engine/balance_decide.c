@@ -93,11 +93,14 @@ static void see_step(mu_balance *b, const mu_balance_row *rows)
 	if (!(longest > 0))
 		return;
 	b->step_measured = longest + exposed + b->network.update;
-	if (b->network.nodes)
+	if (mu_balance_described(&b->network))
 		return;
 	bool first = b->network.measured_ranks != members;
 	b->network.measured = first ? exposed : 0.7 * b->network.measured + 0.3 * exposed;
 	b->network.measured_ranks = members;
+	if (b->network.nodes && members > 1)
+		b->network.measured_formula =
+		        mu_balance_by_links(&b->network, b->member, b->ranks, b->network.bytes, b->room_nodes);
 }
 
 /* What the last change brought, against what it promised. */
@@ -177,7 +180,7 @@ static bool search_is_due(mu_balance *b, double after, double asked)
  * means nothing. */
 static bool consider_removal(mu_balance *b, double after, double noise)
 {
-	double asked = b->network.nodes ? 0 : fmax(REMOVAL_GAIN_UNSURE, noise);
+	double asked = mu_balance_described(&b->network) ? 0 : fmax(REMOVAL_GAIN_UNSURE, noise);
 	bool asked_before = b->asked;
 	b->proposed = b->asked = false;
 	if (!search_is_due(b, after, asked))

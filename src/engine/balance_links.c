@@ -26,14 +26,10 @@ static double scaled(const mu_balance_network *network, int members, double byte
 	return network->measured * volume * bytes / network->bytes;
 }
 
-double mu_balance_reduction(const mu_balance_network *network, const bool *member, int ranks, double bytes,
-                            mu_link_node *room)
+double mu_balance_by_links(const mu_balance_network *network, const bool *member, int ranks, double bytes,
+                           mu_link_node *room)
 {
 	int members = count(member, ranks), used = 0;
-	if (members < 2)
-		return 0;
-	if (!network->nodes)
-		return scaled(network, members, bytes);
 	for (int i = 0; i < network->n_nodes; i++) {
 		room[i] = network->nodes[i];
 		room[i].ranks = 0;
@@ -46,6 +42,20 @@ double mu_balance_reduction(const mu_balance_network *network, const bool *membe
 	const mu_links links = {.nodes = room, .n_nodes = used, .ranks = members, .algorithm = network->algorithm};
 	double buckets = buckets_of(network);
 	return buckets * mu_link_seconds(&links, MU_ALL_REDUCE, bytes / buckets);
+}
+
+double mu_balance_reduction(const mu_balance_network *network, const bool *member, int ranks, double bytes,
+                            mu_link_node *room)
+{
+	int members = count(member, ranks);
+	if (members < 2)
+		return 0;
+	if (!network->nodes)
+		return scaled(network, members, bytes);
+	const double formula = mu_balance_by_links(network, member, ranks, bytes, room);
+	if (!network->probed)
+		return formula;
+	return network->measured_formula > 0 ? network->measured * formula / network->measured_formula : 0;
 }
 
 double mu_balance_ready(const mu_balance_network *network, double computing, double micro_batches)

@@ -204,6 +204,7 @@ void mural_engine_free(mural_engine *engine)
 	mu_engine_release_memory(engine);
 	mu_sharing_release(&engine->sharing);
 	mu_stall_release(&engine->stall);
+	mu_probe_release(&engine->probe);
 	if (engine->context)
 		engine->ops->close(engine->context);
 	mu_device_close(&engine->device);

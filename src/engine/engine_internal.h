@@ -19,6 +19,7 @@
 #include "engine/ledger.h"
 #include "engine/news.h"
 #include "engine/pace.h"
+#include "engine/probe.h"
 #include "engine/reducer.h"
 #include "engine/replay.h"
 #include "engine/sharing.h"
@@ -78,6 +79,7 @@ struct mural_engine {
 	mu_comm *group; /* who reduces, where somebody is left out; NULL: all, or this rank is left out */
 	bool training;
 	mu_sharing sharing; /* of batches among ranks */
+	mu_probe probe; /* of links, where shares follow speed */
 	mu_news news; /* where somebody is left out */
 
 	mu_pulse pulse; /* of this rank, for the others to watch */

@@ -4,7 +4,7 @@
 #include "comm/observed.h"
 #include "engine/engine_internal.h"
 
-/* Described links where there are any. */
+/* Described links where there are any, else what a look at them told. */
 static mu_balance_network network_of(const mural_engine *engine)
 {
 	const mu_store *store = &engine->store;
@@ -20,6 +20,11 @@ static mu_balance_network network_of(const mural_engine *engine)
 		network.seat = links.seat_R;
 		network.algorithm = links.links->algorithm;
 		network.bytes *= links.byte_scale;
+	} else if (engine->probe.n_nodes > 1) {
+		network.nodes = engine->probe.nodes;
+		network.n_nodes = engine->probe.n_nodes;
+		network.seat = engine->probe.seat_R;
+		network.probed = true;
 	}
 	return network;
 }
@@ -87,6 +92,10 @@ mural_status mu_engine_tell(mural_engine *engine, mural_status status, mural_err
 mural_status mu_engine_begin_sharing(mural_engine *engine, mural_error *err)
 {
 	mural_status status = MURAL_OK;
+	mu_emulated_links links;
+	if (engine->sharing.kind == MU_SHARES_AUTO && engine->ranks->size > 1 &&
+	    !mu_emulated_described(mu_observed_inside(engine->comm), &links))
+		MU_TRY(mu_probe_links(&engine->probe, engine->comm, err));
 	if (mu_sharing_moves(&engine->sharing)) {
 		const mu_balance_network network = network_of(engine);
 		status = mu_sharing_prepare(&engine->sharing, &network, &engine->config.balance, err);
