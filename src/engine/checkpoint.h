@@ -3,6 +3,7 @@
  *     checkpoint.c            the public calls, and loading a set
  *     checkpoint_save.c       saving one, while the training goes on
  *     checkpoint_image.c      its large files, as they will lie on the disk
+ *     checkpoint_name.c       the set that is complete gets its name, and is named
  *     checkpoint_find.c       the sets of a run: which there are, which to go on from, which to remove
  *     checkpoint_manifest.c   manifest.json
  *     checkpoint_state.c      state.json
@@ -51,6 +52,10 @@ void mu_saving_free(mu_saving *saving);
 
 /* RUN/checkpoints/WHICH ("latest", "best") names the set of this step. */
 mural_status mu_checkpoint_point_to(const char *run_dir, const char *which, uint64_t step, mural_error *err);
+/* The complete set `part` becomes `set`, also where there is one already; then `latest` moves to it, and then `best` to the set of
+ * that step (0: none). What fails leaves the rest undone. */
+mural_status mu_checkpoint_publish(const char *part, const char *set, const char *run_dir, uint64_t step, uint64_t best,
+                                   mural_error *err);
 /* RUN/checkpoints/step-00000123 into a buffer. MURAL_FAILED when that is too long. */
 mural_status mu_checkpoint_path(char set[MURAL_CHECKPOINT_PATH], const char *run_dir, uint64_t step, mural_error *err);
 /* The run's folder that holds this set, "" if it lies elsewhere. */

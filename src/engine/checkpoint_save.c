@@ -11,13 +11,10 @@
  * call. What lies between is mural_checkpoint_poll's, which asks with one small reduction whether everybody is through and sends the
  * thread on its way. Without memory for the copy the files are written in the caller's thread.
  * SPDX-License-Identifier: MIT */
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/files.h"
 #include "engine/checkpoint_image.h"
@@ -129,56 +126,12 @@ static void join(mu_saving *s)
 	s->joinable = false;
 }
 
-/* Two folders trade places: in one move, or in two where the file system cannot (NFS). */
-static bool trade(const char *part, const char *set)
-{
-	char aside[MU_CHECKPOINT_FILE];
-	if (renameat2(AT_FDCWD, part, AT_FDCWD, set, RENAME_EXCHANGE) == 0)
-		return true;
-	snprintf(aside, sizeof aside, "%s.old.part", set);
-	return rename(set, aside) == 0 && rename(part, set) == 0 && rename(aside, part) == 0;
-}
-
-/* The complete set gets its name. There may be one already, when the run went back and came here again. */
-static mural_status give_name(const char *part, const char *set, mural_error *err)
-{
-	bool done = rename(part, set) == 0;
-	if (!done && (errno == EEXIST || errno == ENOTEMPTY)) {
-		done = trade(part, set);
-		if (done)
-			mu_checkpoint_remove(part);
-	}
-	if (!done)
-		return mu_fail(err, MURAL_FAILED, set, "the checkpoint cannot get its name: %s", strerror(errno));
-	mu_sync_folder_of(set);
-	return MURAL_OK;
-}
-
-mural_status mu_checkpoint_point_to(const char *run_dir, const char *which, uint64_t step, mural_error *err)
-{
-	char set[MURAL_CHECKPOINT_PATH], path[MU_CHECKPOINT_FILE];
-	mu_file file = {0};
-	MU_TRY(mu_checkpoint_path(set, run_dir, step, err));
-	const char *name = strrchr(set, '/') + 1;
-	snprintf(path, sizeof path, "%.*s%s", (int)(name - set), set, which);
-	MU_TRY(mu_file_begin(&file, path, err));
-	fprintf(file.out, "%s\n", name);
-	return mu_file_commit(&file, err);
-}
-
-static mural_status publish(const mu_saving *s, mural_error *err)
-{
-	uint64_t best = s->state.totals.validation.best.step;
-	MU_TRY(give_name(s->part, s->set, err));
-	MU_TRY(mu_checkpoint_point_to(s->run_dir, "latest", s->state.step, err));
-	return best ? mu_checkpoint_point_to(s->run_dir, "best", best, err) : MURAL_OK;
-}
-
 /* The complete set takes over. */
 static void *name_set(void *argument)
 {
 	mu_saving *s = argument;
-	s->status = publish(s, &s->err);
+	s->status = mu_checkpoint_publish(s->part, s->set, s->run_dir, s->state.step,
+	                                  s->state.totals.validation.best.step, &s->err);
 	bool named = s->status == MURAL_OK;
 	if (!named)
 		mu_context(&s->err, "while the checkpoint of step %llu got its name; earlier ones are as they were",
