@@ -70,7 +70,7 @@ static void pool(mu_balance *b)
 	for (int r = 0; r < b->ranks; r++)
 		members += b->member[r];
 	problem.model = b->model;
-	mu_balance_pool(&problem, b->global_batch / members, b->pooled, b->room_order);
+	mu_balance_pool(&problem, b->global_batch / (members > 0 ? members : 1), b->pooled, b->room_order);
 }
 
 /* The step as it was, and where links are not known, the part of the reduction that nothing hides: what even the

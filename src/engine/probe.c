@@ -116,25 +116,32 @@ static mural_status measure_all(mu_comm *comm, mu_probe *probe, mural_error *err
 	return status;
 }
 
+static mural_status gather(mu_comm *comm, const char *mine, char *all, size_t bytes, mural_error *err)
+{
+	mu_pending pending = {0};
+	MU_TRY(comm->table->all_gather_begin(comm, mine, all, bytes, MU_U8, &pending, err));
+	return comm->table->wait(comm, &pending, err);
+}
+
 mural_status mu_probe_links(mu_probe *probe, mu_comm *comm, mural_error *err)
 {
 	const mu_comm_facts *facts = comm->table->facts(comm);
 	const size_t bytes = sizeof facts->host;
-	mu_pending pending = {0};
 	char *host_R = calloc((size_t)facts->size, bytes);
 	probe->seat_R = calloc((size_t)facts->size, sizeof *probe->seat_R);
-	mural_status status = host_R && probe->seat_R ? MURAL_OK
-	                                              : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL,
-	                                                        "no memory for the hosts of %d ranks", facts->size);
-	MU_TRY_OUT(mu_comm_agree(comm, status, err));
-	MU_TRY_OUT(comm->table->all_gather_begin(comm, facts->host, host_R, bytes, MU_U8, &pending, err));
-	MU_TRY_OUT(comm->table->wait(comm, &pending, err));
-	probe->n_nodes = mu_probe_seats(host_R, bytes, facts->size, probe->seat_R);
+	const bool fine = host_R && probe->seat_R;
+	mural_status status =
+	        fine ? MURAL_OK
+	             : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the hosts of %d ranks", facts->size);
+	status = mu_comm_agree(comm, status, err);
+	if (fine && status == MURAL_OK)
+		status = gather(comm, facts->host, host_R, bytes, err);
+	if (fine && status == MURAL_OK)
+		probe->n_nodes = mu_probe_seats(host_R, bytes, facts->size, probe->seat_R);
 	if (probe->n_nodes < 2)
 		probe->n_nodes = 0;
 	else
 		status = measure_all(comm, probe, err);
-out:
 	free(host_R);
 	return status;
 }

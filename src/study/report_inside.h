@@ -67,6 +67,7 @@ typedef struct mu_report_run {
 	mu_report_epoch *epochs;
 	double imbalance; /* seconds of a step that the slowest rank computed longer than the mean; NaN: not known */
 	int slowest; /* rank */
+	double stalls, stalled; /* how often a rank stalled, and seconds in all; NaN: never */
 } mu_report_run;
 
 /* A value with its 95 % interval, NaN where there is none. */

@@ -84,6 +84,9 @@ static void read_numbers(mu_report_run *run, const mu_hjson_value *root)
 	double slowest = mu_report_number_of(load, "slowest_rank");
 	run->slowest = slowest >= 0 && slowest < 1 << 20 ? (int)slowest : -1;
 	run->imbalance = mu_report_number_of(load, "slowest_seconds") - mu_report_number_of(load, "mean_seconds");
+	const mu_hjson_value *stalls = mu_hjson_member(root, "stalls");
+	run->stalls = mu_report_number_of(stalls, "count");
+	run->stalled = mu_report_number_of(stalls, "seconds");
 	read_parts(root, "memory_planned_bytes", run->planned);
 	read_parts(root, "memory_used_bytes", run->used);
 }
@@ -239,7 +242,7 @@ static void forget(mu_report_run *run)
 	                           &run->images,    &run->images_per_second, &run->seconds,
 	                           &run->joules,    &run->images_per_step,   &run->train_loss,
 	                           &run->imbalance, &run->test_accuracy,     &run->peak_memory,
-	                           &run->times.step};
+	                           &run->stalls,    &run->stalled,           &run->times.step};
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		*numbers[i] = NAN;
 	for (int p = 0; p < MU_PARTS; p++)

@@ -171,6 +171,9 @@ void mu_report_say_run(FILE *out, const mu_report_run *run)
 		fprintf(out, " and reached %s %% on the test images", mu_report_short(100 * run->test_accuracy, b));
 	if (isfinite(run->images_per_second))
 		fprintf(out, ". ");
+	if (run->stalls > 0)
+		fprintf(out, "The ranks waited for one that stalled %s, %s s in all: stalls.csv tells for which. ",
+		        run->stalls == 1 ? "once" : "more than once", mu_report_short(run->stalled, a));
 	if (isfinite(run->train_loss) && run->n_steps > 1 && run->loss[run->n_steps - 1] > run->loss[0])
 		fprintf(out, "The loss is higher at the end than at the start: a lower learning rate may help. ");
 }

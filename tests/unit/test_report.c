@@ -437,7 +437,8 @@ static void test_balance(void **state)
 {
 	(void)state;
 	static const char result[] =
-	        "{\"ranks\": 2, \"load\": {\"slowest_rank\": 1, \"slowest_seconds\": 0.5, \"mean_seconds\": 0.3}}";
+	        "{\"ranks\": 2, \"load\": {\"slowest_rank\": 1, \"slowest_seconds\": 0.5, \"mean_seconds\": 0.3}, "
+	        "\"stalls\": {\"count\": 2, \"seconds\": 14.5}}";
 	mu_report report;
 	mu_report_run *run;
 	write_steps("1,1,2.5,0.1,1,32,0,0.1,0.2,0.5,0,0.2\n");
@@ -450,6 +451,12 @@ static void test_balance(void **state)
 	run->imbalance = 0.3;
 	f = mu_report_facts_of_run(run);
 	assert_int_equal(mu_report_limit(&f), MU_LIMIT_IMBALANCE);
+	char words[2048] = "";
+	FILE *out = fmemopen(words, sizeof words, "w");
+	assert_non_null(out);
+	mu_report_say_run(out, run);
+	fclose(out);
+	assert_non_null(strstr(words, "waited for one that stalled more than once, 14.5 s in all: stalls.csv"));
 	mu_report_run_free(run);
 	mu_report_release(&report);
 }
