@@ -145,7 +145,7 @@ typedef struct mural_run_config {
 	uint32_t seed;
 	uint64_t steps_per_print; /* 0 = never, DeepSpeed's default with a file */
 	bool wall_clock_breakdown;
-	char ops[32]; /* "auto", "cpu", "cuda", "reference" */
+	char ops[512]; /* "auto", "mixed", "cpu", "cuda", "cuda:1", "reference"; or one for each rank: "cuda,cpu" */
 	bool deterministic; /* the same bits in every process on a GPU, too: no algorithm is chosen by measuring */
 	bool eager; /* a GPU's work is queued operation by operation, not captured and replayed: for looking for faults */
 	char comm[32]; /* "auto", "self", "openmpi", "mpich" */

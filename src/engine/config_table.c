@@ -733,8 +733,10 @@ const mu_config_row mu_config_rows[] = {
          .help = "evaluate the average instead of the weights, and write it as the run's weights"},
         {"mural.label_smoothing", .option = "label-smoothing", REAL, BELOW_1, IS("0"), AT(config.run.label_smoothing),
          .help = "share of the target spread over all classes"},
-        {"mural.ops", .option = "ops", TEXT, EVAL, .range = "auto|cpu|cuda|reference", IS("auto"), AT(config.run.ops),
-         .help = "operations table; auto: a GPU for a rank alone, where one is"},
+        {"mural.ops", .option = "ops", TEXT, .flags = MU_CONFIG_EVAL | MU_CONFIG_EACH,
+         .range = "auto|mixed|cpu|cuda|reference", IS("auto"), AT(config.run.ops),
+         .help = "operations table; auto: GPUs where every rank can have one; mixed: GPUs first, then processors; or a "
+                 "word per rank, between commas, where cuda:N is a certain GPU"},
         {"mural.deterministic", .option = "deterministic", BOOL, EVAL, IS("false"), AT(config.run.deterministic),
          .help = "the same bits in every run on a GPU too: its matrix products are not chosen by measuring"},
         {"mural.eager", .option = "eager", BOOL, EVAL, IS("false"), AT(config.run.eager),

@@ -49,6 +49,28 @@ static bool check_number(mu_config_items *items, size_t i, const mu_config_row *
 	return isfinite(kept) && in_range(row->range, kept);
 }
 
+/* Each word between commas, with or without a number behind a colon. */
+static bool check_words(const char *range, const char *text)
+{
+	const bool alone = !strchr(text, ',');
+	char word[32];
+	for (;;) {
+		const size_t bytes = strcspn(text, ","), letters = strcspn(text, ",:");
+		const size_t digits = letters < bytes ? strspn(text + letters + 1, "0123456789") : 0;
+		if (letters >= sizeof word ||
+		    (letters < bytes && (digits == 0 || digits > 4 || letters + 1 + digits != bytes)))
+			return false;
+		snprintf(word, sizeof word, "%.*s", (int)letters, text);
+		if (find_choice(range, word, false) < 0 || (letters < bytes && strcmp(word, "cuda") != 0))
+			return false;
+		if (!alone && (strcmp(word, "auto") == 0 || strcmp(word, "mixed") == 0))
+			return false; /* they are for all ranks */
+		if (!text[bytes])
+			return true;
+		text += bytes + 1;
+	}
+}
+
 static bool check_text(mu_config_items *items, const mu_config_row *row, mu_config_verdict *verdict)
 {
 	const char *text = items->item[0].text;
@@ -63,6 +85,8 @@ static bool check_text(mu_config_items *items, const mu_config_row *row, mu_conf
 	char *end;
 	if (row->flags & MU_CONFIG_NAME && *text && (strtod(text, &end), *end == '\0'))
 		return false; /* also one that no row of numbers takes: .5 is a mistake and no folder */
+	if (row->flags & MU_CONFIG_EACH)
+		return check_words(row->range, text);
 	return !row->range || find_choice(row->range, text, false) >= 0;
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "engine/checkpoint.h"
+#include "engine/devices.h"
 #include "engine/engine_internal.h"
 #include "engine/mirror.h"
 #include "engine/run_length.h"
@@ -13,12 +14,20 @@ mural_status mural_config_share(mural_config *config, mural_comm *comm, mural_st
 	return mu_comm_broadcast(comm, config, sizeof *config, 0, err);
 }
 
+/* All ranks. Nobody takes memory of a card before everybody who shares it has seen what is free. */
+static mural_status open_device(mural_engine *engine, mural_error *err)
+{
+	mural_status status = engine->ops ? MURAL_OK : mu_engine_choose_device(engine, err);
+	if (status == MURAL_OK)
+		status = mu_engine_open_device(engine, err);
+	return mu_comm_agree(engine->comm, status, err);
+}
+
 static mural_status create_parts(mural_engine *engine, const mural_engine_settings *settings, mural_error *err)
 {
 	const mural_config *config = &engine->config;
 	MU_TRY(mural_model_config_check(&config->model, err));
 	MU_TRY(mu_vit_init(&engine->vit, &config->model, err));
-	MU_TRY(mu_engine_open_device(engine, err));
 	MU_TRY(mu_engine_check_types(engine, err));
 	MU_TRY(mu_engine_apply_rules(engine, err));
 	MU_TRY(mu_sharing_init(&engine->sharing, config, engine->ranks, engine->training, err));
@@ -32,7 +41,9 @@ static mural_status create_parts(mural_engine *engine, const mural_engine_settin
 	                                     .wire_type = engine->store.settings.wire_type,
 	                                     .wire = engine->store.wire,
 	                                     .ops = engine->ops,
-	                                     .context = engine->context};
+	                                     .context = engine->context,
+	                                     .device = engine->staging ? &engine->device : NULL,
+	                                     .host = engine->staging};
 	return mu_reducer_init(&engine->reducer, &engine->store, engine->comm, &buckets, err);
 }
 
@@ -151,6 +162,7 @@ static mural_engine *make(const mural_engine_settings *settings, const mu_ops *o
 	engine->ranks = settings->comm->table->facts(settings->comm);
 	engine->training = settings->training;
 	engine->ops = ops;
+	engine->card = MU_NO_CARD;
 	engine->train = settings->train;
 	engine->evaluated[MU_EVALUATED_TEST].data = settings->test;
 	engine->evaluated[MU_EVALUATED_VALIDATION].data = settings->validation;
@@ -167,9 +179,12 @@ mural_status mu_engine_create_on(mural_engine **created, const mural_engine_sett
 {
 	*created = NULL;
 	mural_engine *engine = make(settings, ops);
-	mural_status status = engine ? create_parts(engine, settings, err)
-	                             : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the engine");
+	mural_status status = engine ? MURAL_OK : mu_fail(err, MURAL_OUT_OF_MEMORY, NULL, "no memory for the engine");
 	status = mu_comm_agree(settings->comm, status, err);
+	if (engine && status == MURAL_OK)
+		status = open_device(engine, err);
+	if (engine && status == MURAL_OK)
+		status = mu_comm_agree(settings->comm, create_parts(engine, settings, err), err);
 	if (engine && status == MURAL_OK) {
 		begin_watch(engine);
 		status = mu_sharing_introduce(&engine->sharing, engine->comm, err);

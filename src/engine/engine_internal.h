@@ -91,6 +91,9 @@ struct mural_engine {
 	mu_ops_context *context;
 	unsigned threads;
 
+	int card; /* the device's number, or MU_NO_CARD (devices.h) */
+	int card_ranks; /* that compute on it */
+	size_t free_bytes; /* of the device, before any rank took of it */
 	bool shared; /* the host reads and writes the device's memory */
 	char bus[sizeof((mu_device_facts *)0)->bus]; /* the card's address, "" on processors */
 	bool can_replay; /* the device captures, and nobody forbids it */
@@ -102,6 +105,7 @@ struct mural_engine {
 	mu_feed train_feed, evaluate_feed;
 	mu_store store;
 	mu_reducer reducer;
+	void *staging; /* of gradients between a card and the ranks, pinned; NULL where the host shares memory */
 	mu_segments segments;
 	mu_pace pace; /* of an emulated device */
 	mu_trace *trace; /* borrowed; NULL: nobody watches */
@@ -132,7 +136,9 @@ mural_status mu_engine_create_on(mural_engine **engine, const mural_engine_setti
 /* Marks tensors as the configuration wants them, and makes the optimizer's segments. Before memory is planned. */
 mural_status mu_engine_apply_rules(mural_engine *engine, mural_error *err);
 
-/* Operations, device, threads, context. */
+/* All ranks: who computes on what; engine->ops, where it is not given, and engine->card. */
+mural_status mu_engine_choose_device(mural_engine *engine, mural_error *err);
+/* Device, threads, context. */
 mural_status mu_engine_open_device(mural_engine *engine, mural_error *err);
 
 /* precision.c: types that the configuration means, and whether the operations have them. */

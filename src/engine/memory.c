@@ -157,6 +157,10 @@ static mural_status lay_out(mural_engine *engine, size_t capacity, mural_error *
 	MU_TRY(make_pass(engine, MU_USE_EVALUATE, capacity, &engine->evaluate_pass, err));
 	if (!engine->training)
 		return MURAL_OK;
+	engine->staging = NULL;
+	if (!engine->shared && engine->ranks->size > 1)
+		engine->staging = mu_arena_take(&engine->exchange.arena[MU_USE_TRAIN],
+		                                engine->store.elements * mu_dtype_bytes(settings.wire_type));
 	take_feed(engine, MU_USE_TRAIN, capacity, &engine->train_feed);
 	MU_TRY(make_pass(engine, MU_USE_TRAIN, capacity, &engine->train_pass, err));
 	take_update(engine);
@@ -259,6 +263,8 @@ static mural_status check_fit(mural_engine *engine, mural_error *err)
 	size_t share = facts.free_bytes;
 	if (engine->shared)
 		share /= (size_t)engine->ranks->local_size;
+	else if (engine->card_ranks > 1)
+		share = engine->free_bytes / (size_t)engine->card_ranks;
 	if (engine->plan.total > share) { /* checkpoints can do without */
 		engine->plan.total -= engine->plan.checkpoint;
 		engine->plan.checkpoint = 0;

@@ -48,6 +48,7 @@ static mural_status begin(planner *p, const mural_engine_settings *settings, int
 	MU_TRY(mural_model_config_check(&engine->config.model, err));
 	MU_TRY(mu_vit_init(&engine->vit, &engine->config.model, err));
 	MU_TRY(mu_sharing_init(&engine->sharing, &engine->config, engine->ranks, engine->training, err));
+	MU_TRY(mu_engine_choose_device(engine, err));
 	MU_TRY(mu_engine_open_device(engine, err));
 	MU_TRY(mu_engine_check_types(engine, err));
 	MU_TRY(mu_engine_apply_rules(engine, err));

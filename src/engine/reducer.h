@@ -5,6 +5,14 @@
  * begin after backward: the same buckets, so the same sums bit for bit. A rank that failed still begins every bucket (with
  * whatever is there), so that the others' collectives match; the step's flags tell them to throw the result away.
  *
+ * Where the host does not share the device's memory, collectives of the host work on copies: a bucket that is ready travels to pinned
+ * memory on a queue of its own, behind what the device still computes; its all-reduce begins when it has arrived, and the sum goes
+ * back on the device's queue. A copy that fails is this rank's failure and nobody else's: its buckets begin all the same.
+ *
+ *     device   backward of u, u-1 ... | ready              wait | sum back | norm, update
+ *     copies                          '--> bucket to the host | arrived
+ *     ranks                                                   '--> all-reduce -->'
+ *
  * Bucket size: at most reduce_bucket_size elements, and at most 1 / MU_BUCKETS of the model: the last bucket has no computation left to
  * hide behind. But never below MU_BUCKET_MIN elements, where latency costs more than overlap brings.
  * SPDX-License-Identifier: MIT */
@@ -23,6 +31,7 @@ typedef struct mu_bucket {
 	size_t lowest_unit; /* begins when this one is ready */
 	size_t offset, elements; /* in the gradient spans */
 	mu_pending pending;
+	mu_event *ready, *arrived; /* on the device's queue, on that of copies; NULL where nothing is copied */
 } mu_bucket;
 
 typedef struct mu_reducer_settings {
@@ -34,6 +43,8 @@ typedef struct mu_reducer_settings {
 	void *wire; /* NULL: they travel as they are */
 	const mu_ops *ops; /* for casts; borrowed, with context */
 	mu_ops_context *context;
+	const mu_device *device; /* NULL: the host shares its memory; otherwise borrowed, and gradients go through: */
+	void *host; /* [elements] of wire_type, pinned */
 } mu_reducer_settings;
 
 typedef struct mu_reducer {
@@ -42,9 +53,12 @@ typedef struct mu_reducer {
 	mu_reducer_settings settings;
 	mu_bucket *buckets; /* in the order in which they begin */
 	size_t n_buckets, begun;
+	mu_queue *copies; /* NULL where nothing is copied */
+	size_t sent; /* buckets on their way to the host, or there */
 } mu_reducer;
 
 typedef struct mu_reducer_times {
+	double arriving; /* seconds until the last bucket could begin: the device was at work */
 	double exposed; /* seconds in which this rank only waited */
 	double hidden; /* seconds of communication behind computation */
 } mu_reducer_times;
@@ -59,7 +73,8 @@ void mu_reducer_release(mu_reducer *reducer);
 /* The unit's gradients are complete (last micro-batch of the step). Units must come in falling order. */
 mural_status mu_reducer_ready(mu_reducer *reducer, size_t unit, mural_error *err);
 
-/* Begins what has not begun, waits for all, and is ready for the next step. */
-mural_status mu_reducer_finish(mu_reducer *reducer, mu_reducer_times *times, mural_error *err);
+/* Begins what has not begun, waits for all, and is ready for the next step. *local: how this rank fared so far; a device that fails
+ * here changes it, with words in err. What is returned is the ranks' failure. */
+mural_status mu_reducer_finish(mu_reducer *reducer, mural_status *local, mu_reducer_times *times, mural_error *err);
 
 #endif

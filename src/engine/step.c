@@ -165,12 +165,11 @@ mural_status mu_engine_gradients(mural_engine *engine, mu_step_state *state, mur
 		status = micro_step(engine, state, err);
 	if (status == MURAL_OK)
 		status = mu_pace_end_step(&engine->pace, err);
-	if (status == MURAL_OK && mu_sharing_moves(&engine->sharing)) /* a card works on by itself */
-		status = engine->device.table->wait(engine->device.queue, err);
 	state->own = mu_now() - begun;
 	double span = mu_trace_begin(engine->trace);
 	mu_reducer_times times;
-	MU_TRY(mu_reducer_finish(&engine->reducer, &times, err));
+	MU_TRY(mu_reducer_finish(&engine->reducer, &status, &times, err));
+	state->own += times.arriving; /* a card works on by itself */
 	double from = mu_now();
 	const bool out = mu_sharing_is_out(&engine->sharing);
 	if (!out) /* whoever reduces sums */

@@ -51,7 +51,7 @@ static const char *precision_of(const mural_config *config)
 	return "fp32";
 }
 
-/* A GPU computes for one rank alone so far; "auto" would take it for that one, and the processor for several. */
+/* Probes of one rank and of several shall compute on the same; "auto" would take a GPU for one and ask about several. */
 static const char *ops_of(const mural_config *config)
 {
 	return strcmp(config->run.ops, "auto") == 0 ? "cpu" : config->run.ops;

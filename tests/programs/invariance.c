@@ -170,6 +170,15 @@ static double distance(const float *a, const float *b, size_t n)
 	return sqrt(sum);
 }
 
+/* Between a span of the engine, wherever it lies, and the host. */
+static void copy_span(const mural_engine *engine, void *to, const void *from)
+{
+	const mu_device *device = &engine->device;
+	mural_error err = {0};
+	must(device->table->copy(device->queue, to, from, engine->store.elements * sizeof(float), &err), &err);
+	must(device->table->wait(device->queue, &err), &err);
+}
+
 /* Returns how many tensors disagree; *worst becomes the largest share of the tolerance used. */
 static int compare(const mural_engine *engine, int step, const float *got, const float *expected, double *worst)
 {
@@ -209,18 +218,21 @@ static int check_gradients(trial *t, const char *folder)
 {
 	start(t);
 	mu_store *store = &t->engine->store;
-	float *expected = calloc(store->elements, sizeof *expected);
+	float *expected = calloc(store->elements, sizeof *expected), *got = calloc(store->elements, sizeof *got);
 	int bad = 0;
 	double worst = 0;
 	for (int step = 0; step < GRADIENT_STEPS; step++) {
-		transfer(folder, "weights", step, store->parameters, store->elements, false);
+		transfer(folder, "weights", step, got, store->elements, false);
+		copy_span(t->engine, store->parameters, got);
 		transfer(folder, "gradients", step, expected, store->elements, false);
 		gradients_of(t);
-		bad += compare(t->engine, step, store->gradients, expected, &worst);
+		copy_span(t->engine, got, store->gradients);
+		bad += compare(t->engine, step, got, expected, &worst);
 	}
 	if (mural_comm_get_facts(t->comm)->rank == 0)
 		printf("gradients of %d steps: largest share of the tolerance used %.3f\n", GRADIENT_STEPS, worst);
 	free(expected);
+	free(got);
 	stop(t);
 	return bad;
 }
