@@ -11,6 +11,12 @@
 
 #include "modules/pretend_card/pretend.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
 #define RANGES 256
 #define POISON 0xff /* NaN in every type of floating point */
 
@@ -79,6 +85,8 @@ void pretend_release(void *memory)
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; memory && i < RANGES; i++)
 		if (ranges[i].memory == memory) {
+			/* Arenas leave gaps in it, and the addresses come again. */
+			ASAN_UNPOISON_MEMORY_REGION(memory, mapped(&ranges[i]));
 			munmap(memory, mapped(&ranges[i]));
 			ranges[i] = (range){0};
 		}
