@@ -4,10 +4,11 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/files.h"
 
 #ifdef __x86_64__
 #include <emmintrin.h>
@@ -227,7 +228,7 @@ mural_status mu_checksum_file(const char *path, uint64_t piece, uint64_t *bytes,
 	mu_checksum_run run;
 	mu_checksum_run_init(&run, piece);
 	*bytes = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = mu_open_to_read(path);
 	if (fd < 0)
 		return mu_fail(err, errno == ENOENT || errno == ENOTDIR ? MURAL_DATA : MURAL_FAILED, path,
 		               "cannot open the file: %s", strerror(errno));

@@ -305,14 +305,27 @@ static mural_status read_all(FILE *in, const char *path, const char *what, size_
 	return MURAL_OK;
 }
 
+int mu_open_to_read(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, 0); /* reads wait, where there is a writer */
+	return fd;
+}
+
 mural_status mu_file_read(const char *path, const char *what, size_t limit, mural_status kind, char **text,
                           size_t *bytes, mural_error *err)
 {
 	*text = NULL;
 	*bytes = 0;
-	FILE *in = fopen(path, "rbe");
-	if (!in)
-		return mu_fail(err, kind, path, "cannot open the %s: %s", what, strerror(errno));
+	int fd = kind == MURAL_USAGE ? open(path, O_RDONLY | O_CLOEXEC) : mu_open_to_read(path);
+	FILE *in = fd < 0 ? NULL : fdopen(fd, "rb");
+	if (!in) {
+		int reason = errno;
+		if (fd >= 0)
+			close(fd);
+		return mu_fail(err, kind, path, "cannot open the %s: %s", what, strerror(reason));
+	}
 	mural_status status = read_all(in, path, what, limit, kind, text, bytes, err);
 	fclose(in);
 	return status;

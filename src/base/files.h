@@ -61,9 +61,13 @@ bool mu_same_place(const char *a, const char *b);
  * cannot be synced (some network file systems) are left to the system. */
 void mu_sync_folder_of(const char *path);
 
+/* open() for reading that does not wait for the writer of a pipe, which may never come: without one it is an empty file. -1 and errno as
+ * open(). */
+int mu_open_to_read(const char *path);
+
 /* The whole file with a NUL behind it, which *bytes does not count; the caller frees *text. A file that is missing,
  * unreadable, a folder, or larger than `limit` bytes fails with `kind`: MURAL_USAGE for a configuration, MURAL_DATA for
- * data. what: "configuration file", for the message. */
+ * data. A pipe is read as well; only a configuration waits for its writer. what: "configuration file", for the message. */
 mural_status mu_file_read(const char *path, const char *what, size_t limit, mural_status kind, char **text,
                           size_t *bytes, mural_error *err);
 

@@ -1,12 +1,12 @@
 /* safetensors: reading. The header's tree is kept, since names and types point into it.
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/safetensors_header.h"
 
 #define LENGTH_BYTES 8
@@ -85,7 +85,7 @@ static mural_status open_and_check(mu_safetensors *file, mural_error *err)
 {
 	struct stat facts;
 	size_t bytes = 0;
-	file->fd = open(file->path, O_RDONLY | O_CLOEXEC);
+	file->fd = mu_open_to_read(file->path);
 	if (file->fd < 0 || fstat(file->fd, &facts) != 0)
 		return system_failure(file->path, "cannot open the safetensors file", err);
 	if (!S_ISREG(facts.st_mode))

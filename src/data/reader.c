@@ -2,12 +2,13 @@
 #include "data/reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "base/files.h"
 
 #define BUFFER_BYTES 65536
 #define DEFLATE_RATIO 1032 /* zlib's manual, "Maximum Compression Factor" */
@@ -87,7 +88,7 @@ static bool gzip_magic(const mu_reader *reader)
 static mural_status open_file(mu_reader *reader, mural_error *err)
 {
 	/* Not blocking: opening a pipe that nobody writes would wait for ever. */
-	reader->file = open(reader->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	reader->file = mu_open_to_read(reader->path);
 	if (reader->file < 0)
 		return mu_fail(err, MURAL_DATA, reader->path, "cannot open the file: %s", strerror(errno));
 	struct stat facts;

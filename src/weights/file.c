@@ -1,12 +1,12 @@
 /* Weight files: which format, what all formats have in common. SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "weights/convert.h"
 #include "weights/file_inside.h"
 
@@ -100,11 +100,13 @@ static bool begins_as_safetensors(const char *head)
 static mural_status choose_format(mu_weights_file *file, mural_error *err)
 {
 	char head[SNIFFED + 1] = "";
-	int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+	int fd = mu_open_to_read(file->path);
 	ssize_t n = fd < 0 ? -1 : pread(fd, head, SNIFFED, 0);
 	int reason = errno;
 	if (fd >= 0)
 		close(fd);
+	if (n < 0 && reason == ESPIPE)
+		return mu_fail(err, MURAL_DATA, file->path, "no weights: not a regular file");
 	if (n < 0)
 		return mu_fail(err, reason == ENOENT || reason == ENOTDIR ? MURAL_DATA : MURAL_FAILED, file->path,
 		               "cannot open the weights: %s", strerror(reason));

@@ -2,12 +2,13 @@
 #include "weights/zip.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "base/files.h"
 
 #define LOCAL_BYTES 30
 #define ENTRY_BYTES 46
@@ -216,7 +217,7 @@ static mural_status take_table(mu_zip *zip, const table *t, const uint8_t *bytes
 static mural_status open_file(mu_zip *zip, mural_error *err)
 {
 	struct stat facts;
-	zip->fd = open(zip->path, O_RDONLY | O_CLOEXEC);
+	zip->fd = mu_open_to_read(zip->path);
 	if (zip->fd < 0 || fstat(zip->fd, &facts) != 0)
 		return mu_fail(err, errno == ENOENT || errno == ENOTDIR ? MURAL_DATA : MURAL_FAILED, zip->path,
 		               "cannot open the archive: %s", strerror(errno));

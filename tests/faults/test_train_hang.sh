@@ -52,6 +52,7 @@ hang() {
 		kill -STOP "$(echo "$ranks" | tail -n 1)"
 	else
 		mkfifo "$work/pipe"
+		exec 8<>"$work/pipe" # a writer that says nothing
 		mv "$work/pipe" "$data/train/a/3.png"
 	fi
 	wait_for 30 has_ended $launcher || { kill -KILL $launcher; cat "$work/all"; fail "$how: the launcher is still there"; }
@@ -61,7 +62,7 @@ hang() {
 	for pid in $ranks; do
 		wait_for 10 has_ended "$pid" || fail "$how: a rank is still there"
 	done
-	[ "$how" = stop ] || { rm "$data/train/a/3.png"; cp "$picture" "$data/train/a/3.png"; }
+	[ "$how" = stop ] || { exec 8>&-; rm "$data/train/a/3.png"; cp "$picture" "$data/train/a/3.png"; }
 	[ ! -e "$run/result.json" ] || fail "$how: a result of a run that did not finish"
 	expect '^       mural.hang_seconds = 2$' "$work/all"
 	[ -e "$run/checkpoints/latest" ] || fail "$how: no checkpoint"

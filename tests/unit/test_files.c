@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/files.h"
+#include "base/safetensors.h"
 
 static char folder[64];
 static char path_buffer[256];
@@ -295,6 +296,33 @@ static void test_pages_that_do_not_fit(void **state)
 	free(pages);
 }
 
+/* Nobody writes into this pipe: who waited for that would wait for ever. Somebody does, and is read to the end. */
+static void test_pipes(void **state)
+{
+	(void)state;
+	const char *path = in_folder("pipe");
+	char *text;
+	size_t bytes;
+	uint64_t size, value;
+	mural_error err = {0};
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(mu_file_read(path, "image", 100, MURAL_DATA, &text, &bytes, &err), MURAL_OK);
+	assert_int_equal(bytes, 0);
+	free(text);
+	assert_int_equal(mu_checksum_file(path, 0, &size, &value, &err), MURAL_OK);
+	assert_int_equal(size, 0);
+	mu_safetensors *file = NULL;
+	assert_int_equal(mu_safetensors_open(&file, path, &err), MURAL_DATA);
+	assert_string_equal(err.message, "no safetensors file: not a regular file");
+
+	char command[512];
+	snprintf(command, sizeof command, "sh -c 'sleep 0.2; printf words' > '%s' &", path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(mu_file_read(path, "host file", 100, MURAL_USAGE, &text, &bytes, &err), MURAL_OK);
+	assert_string_equal(text, "words");
+	free(text);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -309,6 +337,7 @@ int main(void)
 	        TEST(test_read_limits),
 	        TEST(test_read_failures),
 	        TEST(test_read_large),
+	        TEST(test_pipes),
 	        TEST(test_pages),
 	        TEST(test_pages_that_do_not_fit),
 	};

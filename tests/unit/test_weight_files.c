@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -122,6 +123,21 @@ static void a_small_pth_is_read(void **state)
 	assert_int_equal(mu_weights_file_read(file, w, got, NULL), MURAL_OK);
 	assert_memory_equal(got, ((const float[]){1, 2, 4, 5}), sizeof got);
 	mu_weights_file_free(file);
+}
+
+/* Nobody writes into it, and nobody waits for that. */
+static void a_pipe_is_refused(void **state)
+{
+	(void)state;
+	mu_zip zip;
+	mural_error err = {0};
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	refused("no weights: not a regular file");
+	assert_int_equal(mu_zip_open(&zip, path, &err), MURAL_DATA);
+	assert_string_equal(err.message, "no archive: not a regular file");
+	mu_zip_release(&zip);
+	assert_int_equal(unlink(path), 0);
 }
 
 static void tensors_outside_their_storage_are_refused(void **state)
@@ -410,6 +426,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_small_pth_is_read),
+	        cmocka_unit_test(a_pipe_is_refused),
 	        cmocka_unit_test(tensors_outside_their_storage_are_refused),
 	        cmocka_unit_test(damaged_archives_are_refused),
 	        cmocka_unit_test(other_pickles_are_refused),
