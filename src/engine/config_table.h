@@ -33,7 +33,8 @@ enum { /* flags of a row */
        MU_CONFIG_SHAPE = 32, /* part of a model preset */
        MU_CONFIG_EVAL = 64, /* an evaluation obeys it, too */
        MU_CONFIG_NAME = 128, /* a text that does not read as a number: its option belongs to a row of numbers as well */
-       MU_CONFIG_EACH = 256 /* a text of words of `range` between commas, one for each rank; a word may have a number, "cuda:1" */
+       MU_CONFIG_EACH =
+	       256 /* a text of words of `range` between commas, one for each rank; a word may have a number, "cuda:1" */
 };
 
 typedef enum mu_config_support {

@@ -110,7 +110,7 @@ static void buckets_begin_as_their_lowest_unit_is_ready(void **state)
 			assert_int_equal(mu_reducer_ready(&f.reducer, u, NULL), MURAL_OK);
 			assert_int_equal(f.fake.n_begun, begun_after[u]);
 		}
-		assert_int_equal(mu_reducer_finish(&f.reducer, & (mural_status){MURAL_OK}, & times, NULL), MURAL_OK);
+		assert_int_equal(mu_reducer_finish(&f.reducer, &(mural_status){MURAL_OK}, &times, NULL), MURAL_OK);
 		assert_tiles(&f);
 		/* six seconds under way, and this test waited for next to nothing of them */
 		assert_true(times.hidden > 5.9 && times.hidden <= 6 && times.exposed < 0.1);
@@ -131,8 +131,8 @@ static void overlap_changes_when_not_what(void **state)
 	}
 	assert_true(with.fake.n_begun > 0);
 	assert_int_equal(without.fake.n_begun, 0);
-	assert_int_equal(mu_reducer_finish(&with.reducer, & (mural_status){MURAL_OK}, & times, NULL), MURAL_OK);
-	assert_int_equal(mu_reducer_finish(&without.reducer, & (mural_status){MURAL_OK}, & times, NULL), MURAL_OK);
+	assert_int_equal(mu_reducer_finish(&with.reducer, &(mural_status){MURAL_OK}, &times, NULL), MURAL_OK);
+	assert_int_equal(mu_reducer_finish(&without.reducer, &(mural_status){MURAL_OK}, &times, NULL), MURAL_OK);
 	assert_tiles(&with);
 	assert_tiles(&without);
 	assert_int_equal(with.fake.n_begun, without.fake.n_begun);
@@ -150,7 +150,7 @@ static void a_failed_rank_still_begins_every_bucket(void **state)
 	mu_reducer_times times;
 	assert_int_equal(mu_reducer_ready(&f.reducer, UNITS - 1, NULL), MURAL_OK);
 	assert_int_equal(mu_reducer_ready(&f.reducer, UNITS - 2, NULL), MURAL_OK);
-	assert_int_equal(mu_reducer_finish(&f.reducer, & (mural_status){MURAL_OK}, & times, NULL), MURAL_OK);
+	assert_int_equal(mu_reducer_finish(&f.reducer, &(mural_status){MURAL_OK}, &times, NULL), MURAL_OK);
 	assert_tiles(&f);
 	tear_down(&f);
 }
@@ -161,7 +161,7 @@ static void small_limits_cut_per_unit(void **state)
 	fixture f;
 	set_up(&f, 2, 1, true);
 	mu_reducer_times times;
-	assert_int_equal(mu_reducer_finish(&f.reducer, & (mural_status){MURAL_OK}, & times, NULL), MURAL_OK);
+	assert_int_equal(mu_reducer_finish(&f.reducer, &(mural_status){MURAL_OK}, &times, NULL), MURAL_OK);
 	assert_int_equal(f.fake.n_begun, UNITS);
 	assert_tiles(&f);
 	tear_down(&f);
@@ -175,7 +175,7 @@ static void one_rank_reduces_nothing(void **state)
 	mu_reducer_times times;
 	for (size_t u = UNITS; u-- > 0;)
 		assert_int_equal(mu_reducer_ready(&f.reducer, u, NULL), MURAL_OK);
-	assert_int_equal(mu_reducer_finish(&f.reducer, & (mural_status){MURAL_OK}, & times, NULL), MURAL_OK);
+	assert_int_equal(mu_reducer_finish(&f.reducer, &(mural_status){MURAL_OK}, &times, NULL), MURAL_OK);
 	assert_int_equal(f.fake.n_begun, 0);
 	tear_down(&f);
 }
