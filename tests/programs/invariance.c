@@ -7,6 +7,7 @@
  *     invariance note FOLDER [option...]     writes the losses of a free run
  *     invariance near FOLDER [option...]     a free run's losses must be within 1 % of those noted: for narrow types
  *     invariance losses [option...]          prints the losses of a free run, bit for bit
+ *     invariance begin [option...]           the first of them
  *
  * The task has everything that could depend on the number of ranks: dropout of all kinds, drop path, crops and flips,
  * label smoothing, accumulation, a short last batch. option: as `mural train` takes them.
@@ -20,6 +21,7 @@
 
 #define GRADIENT_STEPS 10 /* epochs have 5 steps, so two short last batches are among them */
 #define FREE_STEPS 200
+#define BEGIN_STEPS 40
 /* Per tensor: |a - b| <= GRADIENT_WITHIN * |b| + FLOOR * |all gradients|. Sums of a few thousand fp32 terms in another order
  * differ by a few times 2^-24 sqrt(log n), about 2e-7; the floor serves tensors whose true gradient is almost zero. */
 #define GRADIENT_WITHIN 1e-6
@@ -237,11 +239,11 @@ static int check_gradients(trial *t, const char *folder)
 	return bad;
 }
 
-static void free_run(trial *t, double *losses)
+static void free_run(trial *t, int steps, double *losses)
 {
 	mural_error err = {0};
 	start(t);
-	for (int step = 0; step < FREE_STEPS; step++) {
+	for (int step = 0; step < steps; step++) {
 		mural_step_facts facts;
 		must(mural_engine_step(t->engine, &facts, &err), &err);
 		losses[step] = facts.loss;
@@ -253,7 +255,7 @@ static void free_run(trial *t, double *losses)
 static int check_losses(trial *t, const char *folder, const double within[2])
 {
 	double losses[FREE_STEPS], early = 0, late = 0;
-	free_run(t, losses);
+	free_run(t, FREE_STEPS, losses);
 	char path[1024];
 	snprintf(path, sizeof path, "%s/losses", folder);
 	FILE *file = fopen(path, "r");
@@ -279,7 +281,7 @@ static void note(trial *t, const char *folder)
 {
 	double losses[FREE_STEPS];
 	char path[1024];
-	free_run(t, losses);
+	free_run(t, FREE_STEPS, losses);
 	snprintf(path, sizeof path, "%s/losses", folder);
 	FILE *file = fopen(path, "w");
 	if (!file)
@@ -319,17 +321,18 @@ static void dump(trial *t, const char *folder)
 	stop(t);
 }
 
-static void print_losses(trial *t)
+static void print_losses(trial *t, int steps)
 {
 	double losses[FREE_STEPS];
-	free_run(t, losses);
-	for (int step = 0; step < FREE_STEPS && mural_comm_get_facts(t->comm)->rank == 0; step++)
+	free_run(t, steps, losses);
+	for (int step = 0; step < steps && mural_comm_get_facts(t->comm)->rank == 0; step++)
 		printf("%a\n", losses[step]);
 }
 
 int main(int argc, char **argv)
 {
-	bool losses = argc >= 2 && strcmp(argv[1], "losses") == 0;
+	bool begin = argc >= 2 && strcmp(argv[1], "begin") == 0;
+	bool losses = begin || (argc >= 2 && strcmp(argv[1], "losses") == 0);
 	if (argc < 3 && !losses)
 		return 2;
 	trial t = {0};
@@ -338,7 +341,7 @@ int main(int argc, char **argv)
 	int used = losses ? 2 : 3, bad = 0;
 	configure(&t, argc - used, argv + used);
 	if (losses)
-		print_losses(&t);
+		print_losses(&t, begin ? BEGIN_STEPS : FREE_STEPS);
 	else if (strcmp(argv[1], "dump") == 0)
 		dump(&t, argv[2]);
 	else if (strcmp(argv[1], "note") == 0)

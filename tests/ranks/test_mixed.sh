@@ -24,10 +24,10 @@ ranks 3 check "$work" --micro-batch 4 --threads 1 --ops mixed
 PRETEND_CARD_REFERENCE=1 ranks 2 check "$work" --micro-batch 6 --threads 1 --ops cpu,cuda
 
 # cards that compute as processors do: the same bits
-ranks 2 losses --micro-batch 12 --threads 1 --ops cpu >"$work/processors"
+ranks 2 begin --micro-batch 12 --threads 1 --ops cpu >"$work/processors"
 for ops in cuda,cpu auto "cuda:0 --no-overlap-comm"; do
 	# shellcheck disable=SC2086
-	ranks 2 losses --micro-batch 12 --threads 1 --ops $ops >"$work/cards"
+	ranks 2 begin --micro-batch 12 --threads 1 --ops $ops >"$work/cards"
 	cmp "$work/processors" "$work/cards"
 done
 echo "cards and processors: the same bits"
