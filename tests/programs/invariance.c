@@ -4,6 +4,7 @@
  *                                            weights before and the summed gradient
  *     invariance check FOLDER [option...]    on any number of ranks: from the same weights, each step's summed gradient must
  *                                            agree per tensor; then a free run's losses must agree
+ *     invariance gradients FOLDER [option...]    only the gradients of these
  *     invariance note FOLDER [option...]     writes the losses of a free run
  *     invariance near FOLDER [option...]     a free run's losses must be within 1 % of those noted: for narrow types
  *     invariance losses [option...]          prints the losses of a free run, bit for bit
@@ -348,6 +349,8 @@ int main(int argc, char **argv)
 		note(&t, argv[2]);
 	else if (strcmp(argv[1], "near") == 0)
 		bad = check_losses(&t, argv[2], (const double[]){0.01, 0.01});
+	else if (strcmp(argv[1], "gradients") == 0)
+		bad = check_gradients(&t, argv[2]);
 	else
 		bad = check_gradients(&t, argv[2]) + check_losses(&t, argv[2], (const double[]){1e-6, 1e-5});
 	mural_comm_close(t.comm);
