@@ -9,7 +9,7 @@ limit=8
 # Under a sanitizer on a busy machine a sound rank may be silent for a while.
 case ${ASAN_OPTIONS:-}${MURAL_SLOW:-} in *slow*) limit=16 ;; esac
 task=(train --data synthetic --synthetic-images 96 --model mu --image-size 16 --patch 8 --channels 1 --classes 4 --batch 4 --epochs 1000000
-	--threads 1 --eval-every 0 --checkpoint-epochs 0 --overwrite --run-dir "$run" --hang-seconds $limit --no-progress)
+	--threads 1 --eval-every 0 --checkpoint-epochs 0 --overwrite --run-dir "$run" --hang-seconds "$limit" --no-progress)
 is_training() {
 	[ -f "$run/steps.csv" ] && [ "$(wc -l <"$run/steps.csv")" -gt 30 ]
 }
